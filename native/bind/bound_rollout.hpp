@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rollout whose buffers were checked once and are written again and again.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "checks.hpp"
+
+namespace headrace::bind {
+
+// One environment's kernel with its options, for one instruction set. `name` outlives everything.
+struct NativeEnv {
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<int64_t> options;
+  const char* isa;
+
+  const Description& description() const { return kernel->description(); }
+  std::vector<int64_t> state_shape(int64_t n) const {
+    const auto bytes = (int64_t)kernel->state_bytes();
+    if (description().layout == Layout::lanes) return {bytes / 4, n};
+    return {n, bytes};
+  }
+  void* checked_state(const Array& state, int64_t n) const {
+    const auto shape = state_shape(n);
+    if (description().layout == Layout::lanes) return checked<uint32_t>(state, "state", shape);
+    void* data = checked<uint8_t>(state, "state", shape);
+    if ((uintptr_t)data % 8 != 0) throw nb::value_error("state is not aligned to 8 bytes");
+    return data;
+  }
+};
+
+class BoundRollout {
+ public:
+  BoundRollout(const NativeEnv& env, Array state, Array observation, Array reward, Array terminated,
+               Array truncated, std::optional<Array> final_observation,
+               std::optional<Array> ended_at, std::optional<Array> episode_return,
+               std::optional<Array> episode_length, std::optional<Array> drawn, Autoreset autoreset,
+               int64_t max_episode_steps, int threads)
+      : kernel_(env.kernel),
+        reader_(env.description(), rows_of(reward), columns_of(reward)) {
+    const Description& describe = env.description();
+    const int64_t steps = rows_of(reward), n = columns_of(reward);
+    job_.n = n;
+    job_.steps = steps;
+    job_.autoreset = autoreset;
+    job_.max_steps = max_episode_steps;
+    job_.threads = threads;
+    job_.state = env.checked_state(state, n);
+    job_.observation = (float*)checked<float>(observation, "observation",
+                                              {steps, n, describe.observation_size});
+    job_.reward = (float*)checked<float>(reward, "reward", {steps, n});
+    job_.terminated = (uint8_t*)checked<uint8_t>(terminated, "terminated", {steps, n});
+    job_.truncated = (uint8_t*)checked<uint8_t>(truncated, "truncated", {steps, n});
+    if (ended_at) bind_ends(describe, final_observation, *ended_at, episode_return, episode_length);
+    if (drawn) bind_drawn(describe, *drawn);
+    for (auto& array : {state, observation, reward, terminated, truncated}) keep_.push_back(array);
+    for (auto& array : {final_observation, ended_at, episode_return, episode_length, drawn}) {
+      if (array) keep_.push_back(*array);
+    }
+    // Below this the work costs less than giving up the interpreter's lock.
+    release_gil_ = steps * n * (int64_t)env.kernel->state_bytes() > (128 << 10);
+  }
+
+  int64_t step(const ConstArray& actions) {
+    Rollout job = job_;
+    job.actions = reader_.read(actions);
+    job.drawn = nullptr;
+    return run(job);
+  }
+
+  int64_t run_random(uint64_t clock) {
+    Rollout job = job_;
+    job.clock = clock;
+    return run(job);
+  }
+
+ private:
+  static int64_t rows_of(const Array& reward) {
+    if (reward.ndim() != 2 || reward.shape(0) < 1 || reward.shape(1) < 1) {
+      throw nb::value_error(("reward has shape " + shape_of(reward) +
+                             "; it must be (steps, num_envs), both at least 1")
+                                .c_str());
+    }
+    return (int64_t)reward.shape(0);
+  }
+  static int64_t columns_of(const Array& reward) { return (int64_t)reward.shape(1); }
+
+  void bind_ends(const Description& describe, const std::optional<Array>& final_observation,
+                 const Array& ended_at, const std::optional<Array>& episode_return,
+                 const std::optional<Array>& episode_length) {
+    if (!final_observation || !episode_return || !episode_length) {
+      throw nb::value_error(
+          "ended_at goes with final_observation, episode_return and episode_length");
+    }
+    const int64_t room = job_.steps * job_.n;
+    const int64_t size = describe.observation_size;
+    job_.ends = {(float*)checked<float>(*final_observation, "final_observation", {room, size}),
+                 (int32_t*)checked<int32_t>(ended_at, "ended_at", {room, 2}),
+                 (float*)checked<float>(*episode_return, "episode_return", {room}),
+                 (int32_t*)checked<int32_t>(*episode_length, "episode_length", {room})};
+    // Never touched beyond what episodes end, so the pages mostly stay virtual.
+    scratch_.reset(new float[room * (size + 4)]);
+    scratch_counts_.reset(new int32_t[room]);
+    float* at = scratch_.get();
+    job_.scratch_ends = {at, (int32_t*)(at + room * size), at + room * (size + 2),
+                         (int32_t*)(at + room * (size + 3))};
+    job_.scratch_counts = scratch_counts_.get();
+  }
+
+  void bind_drawn(const Description& describe, const Array& drawn) {
+    if (describe.action_kind == ActionKind::discrete) {
+      job_.drawn = checked<uint8_t>(drawn, "drawn", {job_.steps, job_.n});
+    } else {
+      job_.drawn = checked<float>(drawn, "drawn", {job_.steps, job_.n, describe.action_size});
+    }
+  }
+
+  int64_t run(const Rollout& job) {
+    if (!release_gil_) return kernel_->run(job);
+    nb::gil_scoped_release release;
+    return kernel_->run(job);
+  }
+
+  std::shared_ptr<const Kernel> kernel_;
+  ActionReader reader_;
+  Rollout job_;
+  std::vector<Array> keep_;
+  std::unique_ptr<float[]> scratch_;
+  std::unique_ptr<int32_t[]> scratch_counts_;
+  bool release_gil_ = false;
+};
+
+}  // namespace headrace::bind

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border: what comes from Python is checked here, completely, and nowhere behind.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "../core/rollout.hpp"
+
+namespace headrace::bind {
+
+namespace nb = nanobind;
+
+using Array = nb::ndarray<nb::device::cpu>;
+using ConstArray = nb::ndarray<nb::ro, nb::device::cpu>;
+
+template <class A>
+std::string shape_of(const A& array) {
+  std::string out = "(";
+  for (size_t d = 0; d < array.ndim(); ++d) {
+    if (d) out += ", ";
+    out += std::to_string(array.shape(d));
+  }
+  return out + (array.ndim() == 1 ? ",)" : ")");
+}
+
+inline std::string shape_of(const std::vector<int64_t>& shape) {
+  std::string out = "(";
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (d) out += ", ";
+    out += std::to_string(shape[d]);
+  }
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+inline std::string name_of(nb::dlpack::dtype dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const auto code = (Code)dtype.code;
+  const char* kind = code == Code::Int     ? "int"
+                     : code == Code::UInt  ? "uint"
+                     : code == Code::Float ? "float"
+                     : code == Code::Bool  ? "bool"
+                                           : "other";
+  return code == Code::Bool ? "bool" : kind + std::to_string(dtype.bits);
+}
+
+template <class A>
+bool contiguous(const A& array) {
+  int64_t expected = 1;
+  for (size_t d = array.ndim(); d-- > 0;) {
+    if (array.shape(d) != 1 && array.stride(d) != expected) return false;
+    expected *= (int64_t)array.shape(d);
+  }
+  return true;
+}
+
+template <class A>
+bool has_shape(const A& array, const std::vector<int64_t>& shape) {
+  if (array.ndim() != shape.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if ((int64_t)array.shape(d) != shape[d]) return false;
+  }
+  return true;
+}
+
+// The data of an array that must have this very dtype and shape, or an error that names it.
+template <class T, class A>
+auto* checked(const A& array, const char* name, const std::vector<int64_t>& shape) {
+  const bool boolean = sizeof(T) == 1 && array.dtype() == nb::dtype<bool>();
+  if (array.dtype() != nb::dtype<T>() && !boolean) {
+    throw nb::type_error((std::string(name) + " has dtype " + name_of(array.dtype()) +
+                          "; it must be " + name_of(nb::dtype<T>()))
+                             .c_str());
+  }
+  if (!has_shape(array, shape)) {
+    throw nb::value_error((std::string(name) + " has shape " + shape_of(array) +
+                           "; it must be " + shape_of(shape))
+                              .c_str());
+  }
+  if (!contiguous(array)) {
+    throw nb::value_error(
+        (std::string(name) + " is not contiguous; pass numpy.ascontiguousarray(...)").c_str());
+  }
+  return array.data();
+}
+
+// Actions as the kernels want them: checked, and narrowed into `staging` where their dtype differs.
+class ActionReader {
+ public:
+  ActionReader(const Description& describe, int64_t steps, int64_t n)
+      : describe_(&describe), steps_(steps), n_(n), count_(steps * n * describe.action_components()) {
+    staging_.resize(count_ * describe.action_bytes());
+  }
+
+  const void* read(const ConstArray& actions) {
+    check_shape(actions);
+    return describe_->action_kind == ActionKind::discrete ? read_choices(actions)
+                                                          : read_components(actions);
+  }
+
+ private:
+  void check_shape(const ConstArray& actions) const {
+    std::vector<int64_t> shape;
+    if (actions.ndim() > 0 && steps_ > 1) shape.push_back(steps_);
+    shape.push_back(n_);
+    if (describe_->action_kind == ActionKind::box) shape.push_back(describe_->action_size);
+    if (has_shape(actions, shape)) {
+      if (contiguous(actions)) return;
+      throw nb::value_error("actions are not contiguous; pass numpy.ascontiguousarray(actions)");
+    }
+    throw nb::value_error(("actions have shape " + shape_of(actions) + "; " + describe_->name +
+                           " here takes " + shape_of(shape))
+                              .c_str());
+  }
+
+  const void* read_choices(const ConstArray& actions) {
+    const auto dtype = actions.dtype();
+    if (dtype == nb::dtype<int64_t>()) return narrow((const int64_t*)actions.data());
+    if (dtype == nb::dtype<uint8_t>()) return narrow((const uint8_t*)actions.data());
+    if (dtype == nb::dtype<int32_t>()) return narrow((const int32_t*)actions.data());
+    if (dtype == nb::dtype<uint32_t>()) return narrow((const uint32_t*)actions.data());
+    if (dtype == nb::dtype<int16_t>()) return narrow((const int16_t*)actions.data());
+    if (dtype == nb::dtype<int8_t>()) return narrow((const int8_t*)actions.data());
+    throw wrong_dtype(dtype, "integers");
+  }
+
+  template <class T>
+  const void* narrow(const T* from) {
+    const auto choices = (uint64_t)describe_->action_size;
+    uint8_t* to = staging_.data();
+    bool bad = false;
+    for (int64_t i = 0; i < count_; ++i) {
+      bad |= (uint64_t)from[i] >= choices;
+      to[i] = (uint8_t)from[i];
+    }
+    if (!bad) return to;
+    int64_t at = 0;
+    while ((uint64_t)from[at] < choices) ++at;
+    throw nb::value_error((where(at) + std::to_string((int64_t)from[at]) + "; " + describe_->name +
+                           " takes 0 to " + std::to_string(choices - 1))
+                              .c_str());
+  }
+
+  const void* read_components(const ConstArray& actions) {
+    const auto dtype = actions.dtype();
+    if (dtype == nb::dtype<float>()) return check_finite((const float*)actions.data());
+    if (dtype != nb::dtype<double>()) throw wrong_dtype(dtype, "float32");
+    auto* to = (float*)staging_.data();
+    const auto* from = (const double*)actions.data();
+    for (int64_t i = 0; i < count_; ++i) to[i] = (float)from[i];
+    return check_finite(to);
+  }
+
+  const float* check_finite(const float* values) const {
+    bool bad = false;
+    for (int64_t i = 0; i < count_; ++i) bad |= !(values[i] - values[i] == 0.0f);
+    if (!bad) return values;
+    int64_t at = 0;
+    while (std::isfinite(values[at])) ++at;
+    throw nb::value_error(
+        (where(at) + std::to_string(values[at]) + "; actions must be finite").c_str());
+  }
+
+  // "actions[2, 5] is ", for flat position `at`
+  std::string where(int64_t at) const {
+    const int64_t components = describe_->action_components();
+    const int64_t row = at / components;
+    std::string out = "actions[";
+    if (steps_ > 1) out += std::to_string(row / n_) + ", ";
+    out += std::to_string(row % n_);
+    if (describe_->action_kind == ActionKind::box) out += ", " + std::to_string(at % components);
+    return out + "] is ";
+  }
+
+  nb::builtin_exception wrong_dtype(nb::dlpack::dtype dtype, const char* wanted) const {
+    return nb::type_error(("actions have dtype " + name_of(dtype) + "; " + describe_->name +
+                           " takes " + wanted)
+                              .c_str());
+  }
+
+  const Description* describe_;
+  int64_t steps_, n_, count_;
+  std::vector<uint8_t> staging_;
+};
+
+}  // namespace headrace::bind

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dispatch.hpp"
+
+namespace headrace {
+
+const InstructionSet* instruction_sets() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  static const InstructionSet sets[kInstructionSets] = {
+      {"v2", &v2::kernels, &v2::limits, __builtin_cpu_supports("x86-64-v2") != 0},
+      {"v3", &v3::kernels, &v3::limits, __builtin_cpu_supports("x86-64-v3") != 0},
+      {"v4", &v4::kernels, &v4::limits, __builtin_cpu_supports("x86-64-v4") != 0},
+  };
+#else
+  static const InstructionSet sets[kInstructionSets] = {{"baseline", &baseline::kernels, &baseline::limits, true}};
+#endif
+  return sets;
+}
+
+}  // namespace headrace

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every environment's kernel, for one instruction set: this file is compiled once for each.
+#include "../envs/cartpole.hpp"
+#include "../envs/memory.hpp"
+#include "../envs/pendulum.hpp"
+#include "dispatch.hpp"
+
+namespace headrace::HEADRACE_ISA {
+
+namespace {
+constexpr KernelEntry kEntries[] = {
+    {&CartPole<Lanes<16>>::describe, &LaneKernel<CartPole>::make},
+    {&Pendulum<Lanes<16>>::describe, &LaneKernel<Pendulum>::make},
+    {&Memory::describe, &RowKernel<Memory>::make},
+};
+}  // namespace
+
+KernelTable kernels() { return {kEntries, (int)(sizeof(kEntries) / sizeof(kEntries[0]))}; }
+
+}  // namespace headrace::HEADRACE_ISA
