@@ -58,24 +58,56 @@ class BoundRollout {
     for (auto& array : {final_observation, ended_at, episode_return, episode_length, drawn}) {
       if (array) keep_.push_back(*array);
     }
-    // Below this the work costs less than giving up the interpreter's lock.
-    release_gil_ = steps * n * (int64_t)env.kernel->state_bytes() > (128 << 10);
+    cost_per_step_ = n * (int64_t)env.kernel->state_bytes();
   }
 
+  // One step, of buffers that hold one: what a vector environment calls.
   int64_t step(const ConstArray& actions) {
     Rollout job = job_;
-    job.actions = reader_.read(actions);
+    job.steps = 1;
+    job.actions = reader_.read(actions, 1);
     job.drawn = nullptr;
-    return run(job);
+    return execute(job);
   }
 
-  int64_t run_random(uint64_t clock) {
+  // Steps `first` to `first + count`, with given actions or, without, random ones from `clock` on.
+  // Episodes that end are listed behind the `ends` that are there; returns how many there are now.
+  int64_t run(int64_t first, int64_t count, int64_t ends, const std::optional<ConstArray>& actions,
+              uint64_t clock) {
+    if (first < 0 || count < 1 || first + count > job_.steps || ends < 0 ||
+        ends > first * job_.n) {
+      throw nb::value_error("first, count or ends is outside the bound buffers");
+    }
     Rollout job = job_;
+    const Description& describe = kernel_->description();
+    const int64_t rows = first * job_.n;
+    const int64_t width = describe.observation_size;
+    job.steps = count;
     job.clock = clock;
-    return run(job);
+    job.observation += rows * width;
+    job.reward += rows;
+    job.terminated += rows;
+    job.truncated += rows;
+    if (actions) {
+      job.actions = reader_.read(*actions, count);
+      job.drawn = nullptr;
+    } else if (job.drawn) {
+      job.drawn = (uint8_t*)job.drawn +
+                  rows * describe.action_components() * describe.action_bytes();
+    }
+    if (job.ends.at) {
+      job.ends = {job.ends.final_observation + ends * width, job.ends.at + 2 * ends,
+                  job.ends.returns + ends, job.ends.lengths + ends};
+    }
+    const int64_t added = execute(job);
+    for (int64_t e = 0; first > 0 && e < added; ++e) job.ends.at[2 * e] += (int32_t)first;
+    return ends + added;
   }
 
  private:
+  // Below this many bytes of state to step, giving up the interpreter's lock costs more.
+  static constexpr int64_t kGilCost = 128 << 10;
+
   static int64_t rows_of(const Array& reward) {
     if (reward.ndim() != 2 || reward.shape(0) < 1 || reward.shape(1) < 1) {
       throw nb::value_error(("reward has shape " + shape_of(reward) +
@@ -116,8 +148,8 @@ class BoundRollout {
     }
   }
 
-  int64_t run(const Rollout& job) {
-    if (!release_gil_) return kernel_->run(job);
+  int64_t execute(const Rollout& job) {
+    if (job.steps * cost_per_step_ < kGilCost) return kernel_->run(job);
     nb::gil_scoped_release release;
     return kernel_->run(job);
   }
@@ -128,7 +160,7 @@ class BoundRollout {
   std::vector<Array> keep_;
   std::unique_ptr<float[]> scratch_;
   std::unique_ptr<int32_t[]> scratch_counts_;
-  bool release_gil_ = false;
+  int64_t cost_per_step_ = 0;  // bytes of state
 };
 
 }  // namespace headrace::bind

@@ -97,7 +97,10 @@ class ActionReader {
     staging_.resize(count_ * describe.action_bytes());
   }
 
-  const void* read(const ConstArray& actions) {
+  // The first `steps` rows of the staging room are enough for them.
+  const void* read(const ConstArray& actions, int64_t steps) {
+    steps_ = steps;
+    count_ = steps * n_ * describe_->action_components();
     check_shape(actions);
     return describe_->action_kind == ActionKind::discrete ? read_choices(actions)
                                                           : read_components(actions);

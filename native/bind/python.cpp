@@ -173,9 +173,11 @@ NB_MODULE(_native, m) {
            nb::arg("drawn") = nb::none(), nb::arg("autoreset"), nb::arg("max_episode_steps"),
            nb::arg("threads"))
       .def("step", &BoundRollout::step, nb::arg("actions"),
-           "Given actions [num_envs, ...] or [steps, num_envs, ...]; returns how many episodes ended.")
-      .def("run_random", &BoundRollout::run_random, nb::arg("clock"),
-           "Uniform random actions, written to `drawn`; returns how many episodes ended.");
+           "One step with actions [num_envs, ...]; returns how many episodes ended.")
+      .def("run", &BoundRollout::run, nb::arg("first"), nb::arg("count"), nb::arg("ends"),
+           nb::arg("actions") = nb::none(), nb::arg("clock") = 0,
+           "Steps first to first + count, with actions [count, num_envs, ...] ([num_envs, ...] for "
+           "one) or random ones; returns how many ended episodes are listed now.");
 
   bind_limits(m);
   bind_xla(m);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on W environments at once.
 //
-// An environment written over Lanes<W> compiles to scalar code (W = 1) and to SIMD (W = 16) from one
-// text. Only IEEE additions, products, divisions, comparisons and conversions are used, and the
-// compiler may not contract them: every instruction set gives the same bits.
+// An environment written over Lanes<W> compiles to scalar code (W = 1) and to SIMD from one text. Only
+// IEEE additions, products, divisions, comparisons and conversions are used, and the compiler may not
+// contract them: every width and instruction set gives the same bits.
 //
 // Everything here is force-inlined into the namespace of one instruction set, and nothing of the
 // standard library is called, so that no function compiled for a newer processor can be picked by the
@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -21,35 +20,107 @@
 
 namespace headrace::HEADRACE_ISA {
 
+// How many lanes one register holds.
+#if defined(HEADRACE_WIDTH)
+inline constexpr int kWidth = HEADRACE_WIDTH;
+#elif defined(__AVX512F__)
+inline constexpr int kWidth = 16;
+#elif defined(__AVX2__)
+inline constexpr int kWidth = 8;
+#else
+inline constexpr int kWidth = 4;
+#endif
+
 template <int W>
 struct Lanes {
   static constexpr int width = W;
   typedef float f32 __attribute__((vector_size(4 * W)));
   typedef int32_t i32 __attribute__((vector_size(4 * W)));  // integers, and masks: 0 or -1
   typedef uint32_t u32 __attribute__((vector_size(4 * W)));
-  typedef uint8_t u8 __attribute__((vector_size(W)));
 };
 
-// ---- memory: `count` lanes, the rest zero ----
+// ---- memory ----
 
 template <class V, class T>
-HEADRACE_INLINE V load(const T* from, int count) {
-  V value = {};
-  if (count * sizeof(T) == sizeof(V)) {
-    __builtin_memcpy(&value, from, sizeof(V));
-  } else {
-    __builtin_memcpy(&value, from, count * sizeof(T));
-  }
+HEADRACE_INLINE V load(const T* from) {
+  V value;
+  __builtin_memcpy(&value, from, sizeof(V));
   return value;
 }
 
 template <class V, class T>
-HEADRACE_INLINE void store(T* to, const V& value, int count) {
-  if (count * sizeof(T) == sizeof(V)) {
-    __builtin_memcpy(to, &value, sizeof(V));
-  } else {
-    __builtin_memcpy(to, &value, count * sizeof(T));
+HEADRACE_INLINE void store(T* to, const V& value) {
+  __builtin_memcpy(to, &value, sizeof(V));
+}
+
+// One byte a lane, widened.
+template <class L>
+HEADRACE_INLINE typename L::i32 load_bytes(const uint8_t* from) {
+#if defined(__AVX512F__)
+  if constexpr (L::width == 16) {
+    return (typename L::i32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)from));
   }
+#endif
+#if defined(__AVX2__)
+  if constexpr (L::width == 8) {
+    return (typename L::i32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)from));
+  }
+#endif
+#if defined(__SSE4_1__)
+  if constexpr (L::width == 4) {
+    return (typename L::i32)_mm_cvtepu8_epi32(_mm_cvtsi32_si128(load<int32_t>(from)));
+  }
+#endif
+  typename L::i32 value;
+  for (int l = 0; l < L::width; ++l) value[l] = from[l];
+  return value;
+}
+
+// One byte a lane; the values fit.
+template <class L>
+HEADRACE_INLINE void store_bytes(uint8_t* to, typename L::i32 value) {
+#if defined(__AVX512F__)
+  if constexpr (L::width == 16) {
+    _mm_storeu_si128((__m128i*)to, _mm512_cvtepi32_epi8((__m512i)value));
+    return;
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (L::width == 8) {
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)value),
+                                           _mm256_extracti128_si256((__m256i)value, 1));
+    _mm_storel_epi64((__m128i*)to, _mm_packus_epi16(words, words));
+    return;
+  }
+#endif
+#if defined(__SSE4_1__)
+  if constexpr (L::width == 4) {
+    const __m128i words = _mm_packus_epi32((__m128i)value, (__m128i)value);
+    store(to, _mm_cvtsi128_si32(_mm_packus_epi16(words, words)));
+    return;
+  }
+#endif
+  for (int l = 0; l < L::width; ++l) to[l] = (uint8_t)value[l];
+}
+
+// Appends first + l for each set lane l of a mask, in order; returns the new size. The list has room
+// for a whole vector more.
+template <class L>
+HEADRACE_INLINE int append_set(int32_t* list, int size, typename L::i32 mask, int64_t first) {
+#if defined(__AVX512F__)
+  if constexpr (L::width == 16) {
+    const __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __mmask16 set = _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
+    _mm512_storeu_si512(list + size, _mm512_maskz_compress_epi32(
+                                         set, places + (__m512i)(typename L::i32{} + (int32_t)first)));
+    return size + __builtin_popcount(set);
+  }
+#endif
+  for (int l = 0; l < L::width; ++l) {
+    list[size] = (int32_t)first + l;
+    size -= mask[l];
+  }
+  return size;
 }
 
 // The same bits, read as another type of lane.
@@ -61,32 +132,6 @@ HEADRACE_INLINE To bits(const From& value) {
 template <class To, class From>
 HEADRACE_INLINE To convert(const From& value) {
   return __builtin_convertvector(value, To);
-}
-
-// Bit l is set where lane l of a mask is.
-template <int W>
-HEADRACE_INLINE uint32_t movemask(typename Lanes<W>::i32 mask) {
-#if defined(__AVX512DQ__)
-  if constexpr (W == 16) return _mm512_movepi32_mask((__m512i)mask);
-#elif defined(__AVX2__)
-  if constexpr (W == 16) {
-    __m256i half[2];
-    __builtin_memcpy(half, &mask, sizeof(mask));
-    return (uint32_t)_mm256_movemask_ps((__m256)half[0]) |
-           (uint32_t)_mm256_movemask_ps((__m256)half[1]) << 8;
-  }
-#elif defined(__SSE2__)
-  if constexpr (W == 16) {
-    __m128i part[4];
-    __builtin_memcpy(part, &mask, sizeof(mask));
-    uint32_t out = 0;
-    for (int p = 0; p < 4; ++p) out |= (uint32_t)_mm_movemask_ps((__m128)part[p]) << (4 * p);
-    return out;
-  }
-#endif
-  uint32_t out = 0;
-  for (int l = 0; l < W; ++l) out |= (uint32_t)(mask[l] & 1) << l;
-  return out;
 }
 
 // ---- arithmetic ----
@@ -151,52 +196,6 @@ HEADRACE_INLINE SinCos<typename L::f32> sincos(typename L::f32 x) {
   i32 sin_sign = (quadrant & 2) << 30;
   i32 cos_sign = ((quadrant + 1) & 2) << 30;
   return {bits<f32>(bits<i32>(s) ^ sin_sign), bits<f32>(bits<i32>(c) ^ cos_sign)};
-}
-
-// ---- rows ----
-
-// Writes D vectors of one field each as `count` rows of D values: out[lane * D + d] = field[d][lane].
-template <class L, int D, class F>
-HEADRACE_INLINE void store_rows(float* out, const F (&field)[D], int count) {
-  constexpr int W = L::width;
-  if constexpr (D == 1) {
-    store(out, field[0], count);
-    return;
-  }
-#if defined(__AVX512F__)
-  if constexpr (D == 4 && W == 16) {
-    if (count == W) {
-      const __m512 ac_low = _mm512_unpacklo_ps((__m512)field[0], (__m512)field[2]);
-      const __m512 ac_high = _mm512_unpackhi_ps((__m512)field[0], (__m512)field[2]);
-      const __m512 bd_low = _mm512_unpacklo_ps((__m512)field[1], (__m512)field[3]);
-      const __m512 bd_high = _mm512_unpackhi_ps((__m512)field[1], (__m512)field[3]);
-      const __m512 r0 = _mm512_unpacklo_ps(ac_low, bd_low);    // rows 0 4 8 12
-      const __m512 r1 = _mm512_unpackhi_ps(ac_low, bd_low);    // rows 1 5 9 13
-      const __m512 r2 = _mm512_unpacklo_ps(ac_high, bd_high);  // rows 2 6 10 14
-      const __m512 r3 = _mm512_unpackhi_ps(ac_high, bd_high);  // rows 3 7 11 15
-      const __m512 a = _mm512_shuffle_f32x4(r0, r1, 0x44);     // rows 0 4 1 5
-      const __m512 b = _mm512_shuffle_f32x4(r2, r3, 0x44);     // rows 2 6 3 7
-      const __m512 c = _mm512_shuffle_f32x4(r0, r1, 0xee);     // rows 8 12 9 13
-      const __m512 d = _mm512_shuffle_f32x4(r2, r3, 0xee);     // rows 10 14 11 15
-      _mm512_storeu_ps(out, _mm512_shuffle_f32x4(a, b, 0x88));
-      _mm512_storeu_ps(out + 16, _mm512_shuffle_f32x4(a, b, 0xdd));
-      _mm512_storeu_ps(out + 32, _mm512_shuffle_f32x4(c, d, 0x88));
-      _mm512_storeu_ps(out + 48, _mm512_shuffle_f32x4(c, d, 0xdd));
-      return;
-    }
-  }
-#endif
-  alignas(64) float columns[D][W];
-  __builtin_memcpy(columns, field, sizeof(columns));
-  if (count == W) {
-    for (int l = 0; l < W; ++l) {
-      for (int d = 0; d < D; ++d) out[l * D + d] = columns[d][l];
-    }
-  } else {
-    for (int l = 0; l < count; ++l) {
-      for (int d = 0; d < D; ++d) out[l * D + d] = columns[d][l];
-    }
-  }
 }
 
 }  // namespace headrace::HEADRACE_ISA

@@ -47,13 +47,13 @@ struct WidePair {
   U high, low;
 };
 
-// The 64-bit products of all lanes with one multiplier.
-template <int W>
-HEADRACE_INLINE WidePair<typename Lanes<W>::u32> multiply_wide(typename Lanes<W>::u32 a,
-                                                               uint32_t multiplier) {
-  using u32 = typename Lanes<W>::u32;
+// The 64-bit products of all lanes with one multiplier: those of the even lanes, those of the odd
+// ones, and then the halves interleaved.
+template <class L>
+HEADRACE_INLINE WidePair<typename L::u32> multiply_wide(typename L::u32 a, uint32_t multiplier) {
+  using u32 = typename L::u32;
 #if defined(__AVX512F__)
-  if constexpr (W == 16) {
+  if constexpr (L::width == 16) {
     const __m512i factor = _mm512_set1_epi64(multiplier);
     const __m512i even = _mm512_mul_epu32((__m512i)a, factor);
     const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
@@ -61,8 +61,26 @@ HEADRACE_INLINE WidePair<typename Lanes<W>::u32> multiply_wide(typename Lanes<W>
             (u32)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32))};
   }
 #endif
+#if defined(__AVX2__)
+  if constexpr (L::width == 8) {
+    const __m256i factor = _mm256_set1_epi64x(multiplier);
+    const __m256i even = _mm256_mul_epu32((__m256i)a, factor);
+    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), factor);
+    return {(u32)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa),
+            (u32)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa)};
+  }
+#endif
+#if defined(__SSE4_1__)
+  if constexpr (L::width == 4) {
+    const __m128i factor = _mm_set1_epi64x(multiplier);
+    const __m128i even = _mm_mul_epu32((__m128i)a, factor);
+    const __m128i odd = _mm_mul_epu32(_mm_srli_epi64((__m128i)a, 32), factor);
+    return {(u32)_mm_blend_epi16(_mm_srli_epi64(even, 32), odd, 0xcc),
+            (u32)_mm_blend_epi16(even, _mm_slli_epi64(odd, 32), 0xcc)};
+  }
+#endif
   u32 high, low = a * multiplier;
-  for (int l = 0; l < W; ++l) high[l] = (uint32_t)(((uint64_t)a[l] * multiplier) >> 32);
+  for (int l = 0; l < L::width; ++l) high[l] = (uint32_t)(((uint64_t)a[l] * multiplier) >> 32);
   return {high, low};
 }
 
@@ -75,8 +93,8 @@ template <class L>
 HEADRACE_INLINE Block<typename L::u32> philox(Block<typename L::u32> counter,
                                               typename L::u32 key_low, typename L::u32 key_high) {
   for (int round = 0; round < 10; ++round) {
-    auto first = multiply_wide<L::width>(counter.word[0], 0xD2511F53u);
-    auto second = multiply_wide<L::width>(counter.word[2], 0xCD9E8D57u);
+    auto first = multiply_wide<L>(counter.word[0], 0xD2511F53u);
+    auto second = multiply_wide<L>(counter.word[2], 0xCD9E8D57u);
     counter = {second.high ^ counter.word[1] ^ key_low, second.low,
                first.high ^ counter.word[3] ^ key_high, first.low};
     key_low += 0x9E3779B9u;

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reinforcement-learning experience at the hardware's limit.
+
+    envs = headrace.make_vec("CartPole-v1", num_envs=1024)       # a gymnasium.vector.VectorEnv
+    batch = headrace.collect("CartPole-v1", num_envs=20, steps=32)
+    source = headrace.make_collector("CartPole-v1", rung="native-fused", num_envs=4096, steps=32)
+    batch = source.collect()                                      # again and again
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import ExtraMissingError, HeadraceError, WorkerDiedError
+
+if TYPE_CHECKING:
+    from headrace.collect.base import Collector
+    from headrace.collect.batch import Batch
+    from headrace.collect.policy import MlpPolicy, Policy, PolicyKey
+    from headrace.collect.rungs import collect, make_collector
+    from headrace.envs.registry import register, spec
+    from headrace.envs.spec import EnvSpec
+
+__version__ = "0.1.0"
+
+# Imported on first use: `import headrace` costs no more than it must.
+_HOMES = {
+    "Batch": "headrace.collect.batch",
+    "Collector": "headrace.collect.base",
+    "EnvSpec": "headrace.envs.spec",
+    "MlpPolicy": "headrace.collect.policy",
+    "Policy": "headrace.collect.policy",
+    "PolicyKey": "headrace.collect.policy",
+    "collect": "headrace.collect.rungs",
+    "make_collector": "headrace.collect.rungs",
+    "register": "headrace.envs.registry",
+    "spec": "headrace.envs.registry",
+}
+
+__all__ = [
+    "Batch",
+    "Collector",
+    "EnvSpec",
+    "ExtraMissingError",
+    "HeadraceError",
+    "MlpPolicy",
+    "Policy",
+    "PolicyKey",
+    "WorkerDiedError",
+    "__version__",
+    "collect",
+    "make_collector",
+    "register",
+    "spec",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

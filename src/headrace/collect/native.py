@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `native` and `openmp` rungs: one call into C++ a step, on one thread or on all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
+from headrace.collect.batch import Batch
+from headrace.envs.native import Autoreset, BoundRollout, max_threads
+
+
+class NativeCollector(Collector):
+    """C++, one call a step, one thread."""
+
+    rung = "native"
+    definition = "native"
+    default_threads: int | None = 1
+
+    def __init__(self, request: Request):
+        super().__init__(request)
+        self.native = self.spec.make_native()
+        self.state = self.native.make_state(request.num_envs, request.seed, request.first_env)
+        self._buffers = HostBuffers(request)
+        self._policy = HostPolicy(request)
+        self.native.kernel.reset(self.state, self._buffers.obs[-1])
+        self._bound = self._bind()
+
+    def _bind(self) -> BoundRollout:
+        buffers = self._buffers
+        return BoundRollout(
+            self.native.kernel,
+            state=self.state,
+            observation=buffers.obs[1:],
+            reward=buffers.reward,
+            terminated=buffers.terminated,
+            truncated=buffers.truncated,
+            final_observation=buffers.final_obs,
+            ended_at=buffers.end_at,
+            episode_return=buffers.episode_return,
+            episode_length=buffers.episode_length,
+            drawn=buffers.action,
+            autoreset=Autoreset.SAME_STEP,
+            max_episode_steps=self.spec.max_episode_steps or 0,
+            threads=self.request.threads or self.default_threads or max_threads(),
+        )
+
+    def collect(self, params: Any = None) -> Batch:
+        """Step by step."""
+        buffers, run = self._buffers, self._bound.run
+        buffers.begin()
+        ends = 0
+        for step in range(self.request.steps):
+            if self._policy.random:
+                ends = run(step, 1, ends, clock=self.clock + step)
+            else:
+                obs = buffers.obs[step]
+                action, extras = self._policy.act(params, obs, self.clock + step)
+                buffers.action[step] = action
+                buffers.set_extras(step, extras)
+                ends = run(step, 1, ends, buffers.action[step])
+        self.clock += self.request.steps
+        return buffers.batch(ends)
+
+    @property
+    def calls_per_step(self) -> float:
+        """One."""
+        return 1.0
+
+
+class OpenMpCollector(NativeCollector):
+    """C++, one call a step, all threads."""
+
+    rung = "openmp"
+    default_threads = None

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules: environments by name, each in up to three definitions."""

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is true of an environment in every definition, and how to get each of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    from headrace.envs.array.base import ArrayEnv
+    from headrace.envs.native import NativeDefinition
+
+DEFINITIONS = ("gym", "array", "native")
+
+
+def load(target: str | Callable[..., Any]) -> Callable[..., Any]:
+    """A callable, given itself or as "package.module:attribute"."""
+    if callable(target):
+        return target
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class EnvEntry:
+    """A registered environment: its definitions, not yet made.
+
+    `gym` and `array` are callables taking the environment's options, or "package.module:attribute";
+    `native` is a name in the native core.
+    """
+
+    id: str
+    gym: str | Callable[..., Any] | None = None
+    array: str | Callable[..., Any] | None = None
+    native: str | None = None
+    max_episode_steps: int | None = None
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The definitions this environment has, of `DEFINITIONS`."""
+        return tuple(name for name in DEFINITIONS if getattr(self, name) is not None)
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """One environment with its options fixed."""
+
+    entry: EnvEntry
+    observation_space: gymnasium.Space
+    action_space: gymnasium.Space
+    max_episode_steps: int | None
+    """Steps after which an episode is truncated; None: never."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The name it is registered under."""
+        return self.entry.id
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The definitions this environment has, of `DEFINITIONS`."""
+        return self.entry.definitions
+
+    def require(self, definition: str, what: str) -> None:
+        """Raise unless there is this definition, which `what` needs."""
+        if definition not in self.definitions:
+            raise HeadraceError(
+                f"{what} needs the {definition} definition; "
+                f"{self.id} has only: {', '.join(self.definitions)}"
+            )
+
+    def make_gym(self, **kwargs: Any) -> gymnasium.Env:
+        """The Gymnasium environment, bare: no wrapper, no time limit."""
+        self.require("gym", "this")
+        assert self.entry.gym is not None
+        return load(self.entry.gym)(**self.options, **kwargs)
+
+    def make_array(self) -> ArrayEnv[Any]:
+        """The pure functions over NumPy, torch or JAX."""
+        self.require("array", "this")
+        assert self.entry.array is not None
+        return load(self.entry.array)(**self.options)
+
+    def make_native(self, isa: str | None = None) -> NativeDefinition:
+        """The compiled kernel, for the newest instruction set this processor runs or the given one."""
+        from headrace.envs.native import NativeDefinition
+
+        self.require("native", "this")
+        assert self.entry.native is not None
+        return NativeDefinition(self.entry.native, dict(self.options), isa)
