@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A peer framework as a benchmark sees it: a process to ask how fast it steps right now.
 
     with Peer("envpool", "envpool_step.py", "--env", "CartPole-v1", "--num-envs", "64") as peer:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timing two things alternately, and writing down what came of it.
 
 On a shared machine a rate says little and a ratio of neighbouring measurements much: `interleave`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker: EnvPool's environment steps, synchronous (`step`) or asynchronous (`send` and `recv`).
 
 EnvPool resets an environment that has ended in the step after; that step is counted as well, in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker: Gymnasium, as a bare Python loop over one environment or as one of its vector forms.
 
 The bare loop is as fast as such a loop goes: no checker, no order enforcement, only the time limit

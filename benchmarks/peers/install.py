@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Build the frameworks Headrace is measured against, each in its own virtual environment.
 
     python benchmarks/peers/install.py envpool pufferlib    # two of them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How every worker in this folder talks to `benchmarks/peer.py`: JSON lines on stdin and stdout.
 
 A worker warms up and prints `{"ready": true, "version": ...}`. Each line `{"seconds": s}` then has

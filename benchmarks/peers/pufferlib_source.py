@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PufferLib's source archive, cut down to the one environment that we measure: its C CartPole.
 
 PufferLib publishes no wheel, and its setup script downloads two graphics libraries from elsewhere

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker: PufferLib's C CartPole, stepped through the vector environment it ships with.
 
 One process by default: `Cartpole(num_envs)` is a vector in itself, and its `step` is one call into

@@ -55,7 +55,8 @@ class Collector(ABC):
 
     Every `collect()` continues where the last one ended. Episodes are reset in the step that ends
     them, so a batch is T x N real transitions. Environment `first_env + i` and its random numbers
-    depend on the seed alone. A collector belongs to one thread at a time; `close()` it, or use `with`.
+    depend on the seed alone. A collector belongs to one thread at a time; `close()` it, or use
+    `with`.
     """
 
     rung: ClassVar[str]
@@ -99,8 +100,8 @@ class Collector(ABC):
 class HostBuffers:
     """The memory of a batch on the host: allocated once, written again and again.
 
-    `obs` has a row more than there are steps; row t + 1 is what follows step t, and after a batch the
-    last row becomes the first.
+    `obs` has a row more than there are steps; row t + 1 is what follows step t, and after a batch
+    the last row becomes the first.
     """
 
     def __init__(self, request: Request):
@@ -109,8 +110,8 @@ class HostBuffers:
         for what, space in (("observations", obs), ("actions", action)):
             if not isinstance(space, gymnasium.spaces.Box | gymnasium.spaces.Discrete):
                 raise HeadraceError(
-                    f"{request.spec.id}: {what} of {type(space).__name__} spaces are not supported; "
-                    "wrap the environment so that they are Box or Discrete"
+                    f"{request.spec.id}: {what} of {type(space).__name__} spaces are not "
+                    "supported; wrap the environment so that they are Box or Discrete"
                 )
         obs_shape, action_shape = obs.shape or (), action.shape or ()
         obs_dtype = np.float32 if obs.dtype == np.float64 else obs.dtype

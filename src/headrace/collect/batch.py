@@ -21,8 +21,8 @@ class Batch:
 
     Ends of episodes come in one of two forms. From hosts they are compact: `final_obs[E, ...]`,
     `end_at[E, 2]` (step, environment) in that order, `episode_return[E]`, `episode_length[E]`. From
-    inside XLA they are dense: `end_at` is None, `final_obs[T, N, ...]` is the observation before any
-    reset, and returns and lengths are `[T, N]`, 0 where no episode ended. `next_obs()` and
+    inside XLA they are dense: `end_at` is None, `final_obs[T, N, ...]` is the observation before
+    any reset, and returns and lengths are `[T, N]`, 0 where no episode ended. `next_obs()` and
     `episodes()` read both.
     """
 

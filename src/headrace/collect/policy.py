@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import gymnasium
@@ -16,7 +17,7 @@ from headrace.envs.spec import EnvSpec
 
 
 class PolicyKey(NamedTuple):
-    """The policy's own counter: environment and step decide its random numbers, nothing else does."""
+    """The policy's own counter: its random numbers depend on environment and step alone."""
 
     who: Identity
     step: Array
@@ -27,9 +28,9 @@ class PolicyKey(NamedTuple):
 class Policy:
     """`apply(params, obs, mask, key) -> (action, extras)`, for a batch of observations `[N, ...]`.
 
-    It must be pure, and written for the arrays of `namespace`. `extras` is a dict of arrays `[N, ...]`
-    that the batch keeps. `policy_uniforms(namespace, key, count)` gives random numbers. To run in
-    worker processes it must also be picklable.
+    It must be pure, and written for the arrays of `namespace`. `extras` is a dict of arrays
+    `[N, ...]` that the batch keeps. `policy_uniforms(namespace, key, count)` gives random numbers.
+    To run in worker processes it must also be picklable.
     """
 
     apply: Callable[[Any, Array, Array | None, PolicyKey], tuple[Array, dict[str, Array]]]
@@ -65,7 +66,7 @@ class MlpPolicy:
                 generator.normal(0, 1 / np.sqrt(a), (a, b)).astype(np.float32),
                 np.zeros(b, np.float32),
             )
-            for a, b in zip(sizes, sizes[1:], strict=False)
+            for a, b in pairwise(sizes)
         ]
 
     def policy(self, library: Literal["numpy", "jax"]) -> Policy:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from headrace.errors import HeadraceError
 
-# libgomp reads this when it is loaded. Its own choice, to spin for milliseconds after every parallel
-# loop, takes the processor from the learner; a few microseconds are enough between two steps.
+# libgomp reads this when it is loaded. Its own choice, to spin for milliseconds after every
+# parallel loop, takes the processor from the learner; microseconds are enough between two steps.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-from headrace import _native  # noqa: E402
+from headrace import _native
 
 Autoreset = _native.Autoreset
 BoundRollout = _native.BoundRollout
@@ -37,8 +37,9 @@ def max_threads() -> int:
 class NativeDefinition:
     """One environment's compiled kernel with its options; its states are plain arrays.
 
-    A state is `uint32[words, num_envs]` (layout "lanes") or `uint8[num_envs, bytes]` ("rows"); `tag`
-    says what its bytes mean. Copy it, save it, move rows of it elsewhere: the future goes with it.
+    A state is `uint32[words, num_envs]` (layout "lanes") or `uint8[num_envs, bytes]` ("rows");
+    `tag` says what its bytes mean. Copy it, save it, move rows of it elsewhere: the future goes
+    with it.
     """
 
     def __init__(self, name: str, options: dict[str, Any], isa: str | None = None):
@@ -69,8 +70,9 @@ class NativeDefinition:
     ) -> npt.NDArray[Any]:
         """States of environments that were never reset.
 
-        With one seed, environment i of the job (`first_env` is the first of these) has its own random
-        numbers under that seed. With a seed for each, an environment is the same wherever it stands.
+        With one seed, environment i of the job (`first_env` is the first of these) has its own
+        random numbers under that seed. With a seed for each, an environment is the same wherever it
+        stands.
         """
         lanes = self.kernel.layout == "lanes"
         state = np.zeros(self.kernel.state_shape(num_envs), np.uint32 if lanes else np.uint8)
@@ -103,6 +105,6 @@ class NativeDefinition:
             return state[-count:]
         return state.view(np.uint32)[:, :count].T
 
-    def clear_pending(self, state: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> None:
-        """Forget that environments wait to be reset: they just were."""
-        self.book(state)[_BOOK["pending"], slice(None) if mask is None else mask] = 0
+    def pending(self, state: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+        """1 where an environment has ended and waits to be reset: a view."""
+        return self.book(state)[_BOOK["pending"]]

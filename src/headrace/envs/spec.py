@@ -89,7 +89,7 @@ class EnvSpec:
         return load(self.entry.array)(**self.options)
 
     def make_native(self, isa: str | None = None) -> NativeDefinition:
-        """The compiled kernel, for the newest instruction set this processor runs or the given one."""
+        """The compiled kernel, for the given instruction set or the newest this processor runs."""
         from headrace.envs.native import NativeDefinition
 
         self.require("native", "this")

@@ -1,0 +1,81 @@
+# Everything starts from here, on a machine with Python >= 3.11, a C++20 compiler and make.
+#   make demo    install into .venv and show the ladder for CartPole
+#   make test    install what the tests need, run all of them
+#   make lint    formatting, lint, types, import rules
+#   make bench   every benchmark (minutes; installs the peers they compare with)
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip
+NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp') CMakeLists.txt pyproject.toml
+CXX_FILES := $(shell find native -name '*.hpp' -o -name '*.cpp')
+SANITIZED := build/native-sanitized
+PLAIN := build/native-plain
+
+.PHONY: demo test test-python test-native test-slow lint format bench clean check-machine
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/installed
+	$(BIN)/headrace ladder CartPole-v1
+
+test: test-native test-python
+
+test-python: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m slow
+
+# The kernels without Python, plain and under AddressSanitizer and UBSan.
+test-native: $(VENV)/installed
+	$(call native_tests,$(PLAIN),-DHEADRACE_SANITIZE=OFF)
+	$(call native_tests,$(SANITIZED),-DHEADRACE_SANITIZE=ON)
+
+define native_tests
+	$(BIN)/cmake -S . -B $(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DHEADRACE_TESTS=ON $(2) > $(1).log 2>&1 || (cat $(1).log; exit 1)
+	$(BIN)/cmake --build $(1) >> $(1).log 2>&1 || (tail -50 $(1).log; exit 1)
+	$(BIN)/ctest --test-dir $(1) --output-on-failure
+endef
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/run_all.py
+
+clean:
+	rm -rf build $(VENV) .peers
+
+# ---- installation: locked versions, built without isolation so that the lock holds there too ----
+
+$(VENV)/installed: constraints.txt $(NATIVE) | check-machine
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p build
+	@echo "installing headrace into $(VENV) (a minute or two the first time)"
+	@$(PIP) install -q --upgrade pip
+	@$(PIP) install -q -c constraints.txt scikit-build-core nanobind cmake ninja jaxlib
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -q -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	@echo "installing what the tests need"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -q -c constraints.txt --no-build-isolation -e ".[dev,torch]"
+	@touch $@
+
+check-machine:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "headrace needs Python >= 3.11: install it, or name it: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "headrace needs Python's venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || \
+	  { echo "headrace needs a C++20 compiler: install one (Debian, Ubuntu: apt-get install g++)"; exit 1; }
