@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "checks.hpp"
+#include "parts.hpp"
 
 namespace headrace::bind {
 
@@ -38,7 +39,8 @@ class BoundRollout {
                std::optional<Array> episode_length, std::optional<Array> drawn, Autoreset autoreset,
                int64_t max_episode_steps, int threads)
       : kernel_(env.kernel),
-        reader_(env.description(), rows_of(reward), columns_of(reward)) {
+        reader_(env.description(), find_isa(env.isa).narrow(), rows_of(reward),
+                columns_of(reward)) {
     const Description& describe = env.description();
     const int64_t steps = rows_of(reward), n = columns_of(reward);
     job_.n = n;
@@ -47,8 +49,8 @@ class BoundRollout {
     job_.max_steps = max_episode_steps;
     job_.threads = threads;
     job_.state = env.checked_state(state, n);
-    job_.observation = (float*)checked<float>(observation, "observation",
-                                              {steps, n, describe.observation_size});
+    job_.observation =
+        (float*)checked<float>(observation, "observation", {steps, n, describe.observation_size});
     job_.reward = (float*)checked<float>(reward, "reward", {steps, n});
     job_.terminated = (uint8_t*)checked<uint8_t>(terminated, "terminated", {steps, n});
     job_.truncated = (uint8_t*)checked<uint8_t>(truncated, "truncated", {steps, n});
@@ -74,8 +76,7 @@ class BoundRollout {
   // Episodes that end are listed behind the `ends` that are there; returns how many there are now.
   int64_t run(int64_t first, int64_t count, int64_t ends, const std::optional<ConstArray>& actions,
               uint64_t clock) {
-    if (first < 0 || count < 1 || first + count > job_.steps || ends < 0 ||
-        ends > first * job_.n) {
+    if (first < 0 || count < 1 || first + count > job_.steps || ends < 0 || ends > first * job_.n) {
       throw nb::value_error("first, count or ends is outside the bound buffers");
     }
     Rollout job = job_;
@@ -92,8 +93,8 @@ class BoundRollout {
       job.actions = reader_.read(*actions, count);
       job.drawn = nullptr;
     } else if (job.drawn) {
-      job.drawn = (uint8_t*)job.drawn +
-                  rows * describe.action_components() * describe.action_bytes();
+      job.drawn =
+          (uint8_t*)job.drawn + rows * describe.action_components() * describe.action_bytes();
     }
     if (job.ends.at) {
       job.ends = {job.ends.final_observation + ends * width, job.ends.at + 2 * ends,

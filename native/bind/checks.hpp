@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../core/narrow.hpp"
 #include "../core/rollout.hpp"
 
 namespace headrace::bind {
@@ -78,9 +79,9 @@ auto* checked(const A& array, const char* name, const std::vector<int64_t>& shap
                              .c_str());
   }
   if (!has_shape(array, shape)) {
-    throw nb::value_error((std::string(name) + " has shape " + shape_of(array) +
-                           "; it must be " + shape_of(shape))
-                              .c_str());
+    throw nb::value_error(
+        (std::string(name) + " has shape " + shape_of(array) + "; it must be " + shape_of(shape))
+            .c_str());
   }
   if (!contiguous(array)) {
     throw nb::value_error(
@@ -92,8 +93,12 @@ auto* checked(const A& array, const char* name, const std::vector<int64_t>& shap
 // Actions as the kernels want them: checked, and narrowed into `staging` where their dtype differs.
 class ActionReader {
  public:
-  ActionReader(const Description& describe, int64_t steps, int64_t n)
-      : describe_(&describe), steps_(steps), n_(n), count_(steps * n * describe.action_components()) {
+  ActionReader(const Description& describe, const Narrow& narrow, int64_t steps, int64_t n)
+      : describe_(&describe),
+        narrow_(narrow),
+        steps_(steps),
+        n_(n),
+        count_(steps * n * describe.action_components()) {
     staging_.resize(count_ * describe.action_bytes());
   }
 
@@ -108,42 +113,40 @@ class ActionReader {
 
  private:
   void check_shape(const ConstArray& actions) const {
-    std::vector<int64_t> shape;
-    if (actions.ndim() > 0 && steps_ > 1) shape.push_back(steps_);
-    shape.push_back(n_);
-    if (describe_->action_kind == ActionKind::box) shape.push_back(describe_->action_size);
-    if (has_shape(actions, shape)) {
-      if (contiguous(actions)) return;
+    int64_t shape[3];
+    size_t ndim = 0;
+    if (actions.ndim() > 0 && steps_ > 1) shape[ndim++] = steps_;
+    shape[ndim++] = n_;
+    if (describe_->action_kind == ActionKind::box) shape[ndim++] = describe_->action_size;
+    bool right = actions.ndim() == ndim;
+    for (size_t d = 0; right && d < ndim; ++d) right = (int64_t)actions.shape(d) == shape[d];
+    if (right && contiguous(actions)) return;
+    if (right) {
       throw nb::value_error("actions are not contiguous; pass numpy.ascontiguousarray(actions)");
     }
     throw nb::value_error(("actions have shape " + shape_of(actions) + "; " + describe_->name +
-                           " here takes " + shape_of(shape))
+                           " here takes " + shape_of(std::vector<int64_t>(shape, shape + ndim)))
                               .c_str());
   }
 
   const void* read_choices(const ConstArray& actions) {
     const auto dtype = actions.dtype();
-    if (dtype == nb::dtype<int64_t>()) return narrow((const int64_t*)actions.data());
-    if (dtype == nb::dtype<uint8_t>()) return narrow((const uint8_t*)actions.data());
-    if (dtype == nb::dtype<int32_t>()) return narrow((const int32_t*)actions.data());
-    if (dtype == nb::dtype<uint32_t>()) return narrow((const uint32_t*)actions.data());
-    if (dtype == nb::dtype<int16_t>()) return narrow((const int16_t*)actions.data());
-    if (dtype == nb::dtype<int8_t>()) return narrow((const int8_t*)actions.data());
+    const void* data = actions.data();
+    if (dtype == nb::dtype<int64_t>()) return narrow((const int64_t*)data, narrow_.from_int64);
+    if (dtype == nb::dtype<uint8_t>()) return narrow((const uint8_t*)data, narrow_.from_uint8);
+    if (dtype == nb::dtype<int32_t>()) return narrow((const int32_t*)data, narrow_.from_int32);
+    if (dtype == nb::dtype<uint32_t>()) return narrow((const uint32_t*)data, narrow_.from_uint32);
+    if (dtype == nb::dtype<int16_t>()) return narrow((const int16_t*)data, narrow_.from_int16);
+    if (dtype == nb::dtype<int8_t>()) return narrow((const int8_t*)data, narrow_.from_int8);
     throw wrong_dtype(dtype, "integers");
   }
 
   template <class T>
-  const void* narrow(const T* from) {
-    const auto choices = (uint64_t)describe_->action_size;
-    uint8_t* to = staging_.data();
-    bool bad = false;
-    for (int64_t i = 0; i < count_; ++i) {
-      bad |= (uint64_t)from[i] >= choices;
-      to[i] = (uint8_t)from[i];
-    }
-    if (!bad) return to;
+  const void* narrow(const T* from, NarrowFrom<T> narrow_from) {
+    const int choices = describe_->action_size;
+    if (narrow_from(from, count_, choices, staging_.data())) return staging_.data();
     int64_t at = 0;
-    while ((uint64_t)from[at] < choices) ++at;
+    while ((uint64_t)from[at] < (uint64_t)choices) ++at;
     throw nb::value_error((where(at) + std::to_string((int64_t)from[at]) + "; " + describe_->name +
                            " takes 0 to " + std::to_string(choices - 1))
                               .c_str());
@@ -181,12 +184,13 @@ class ActionReader {
   }
 
   nb::builtin_exception wrong_dtype(nb::dlpack::dtype dtype, const char* wanted) const {
-    return nb::type_error(("actions have dtype " + name_of(dtype) + "; " + describe_->name +
-                           " takes " + wanted)
-                              .c_str());
+    return nb::type_error(
+        ("actions have dtype " + name_of(dtype) + "; " + describe_->name + " takes " + wanted)
+            .c_str());
   }
 
   const Description* describe_;
+  Narrow narrow_;
   int64_t steps_, n_, count_;
   std::vector<uint8_t> staging_;
 };

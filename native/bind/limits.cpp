@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../core/limits.hpp"
 
+#include <nanobind/stl/string.h>
 #include <omp.h>
 
 #include <chrono>
@@ -48,8 +49,7 @@ double update_bandwidth(Array buffer, double seconds, const std::string& isa) {
   const Limits limits = find_isa(isa).limits();
   void* data = bytes_of(buffer);
   const auto bytes = (int64_t)buffer.nbytes();
-  return 2.0 * (double)bytes *
-         passes_per_second(seconds, [&](int) { limits.update(data, bytes); });
+  return 2.0 * (double)bytes * passes_per_second(seconds, [&](int) { limits.update(data, bytes); });
 }
 
 double arithmetic_peak(double seconds, int threads, const std::string& isa) {
@@ -57,7 +57,8 @@ double arithmetic_peak(double seconds, int threads, const std::string& isa) {
   constexpr int64_t rounds = 1 << 14;
   volatile float sink;
   const double ops = 2.0 * 16 * kArithmeticChains * (double)rounds * threads;
-  return ops * passes_per_second(seconds, [&](int) { sink = limits.multiply_add(rounds, threads); });
+  return ops *
+         passes_per_second(seconds, [&](int) { sink = limits.multiply_add(rounds, threads); });
 }
 
 }  // namespace
@@ -67,8 +68,8 @@ void bind_limits(nb::module_& m) {
         nb::arg("threads"), nb::arg("isa"), "Bytes/s stored into the buffer again and again.");
   m.def("update_bandwidth", &update_bandwidth, nb::arg("buffer"), nb::arg("seconds"),
         nb::arg("isa"), "Bytes/s read and written back on one thread.");
-  m.def("arithmetic_peak", &arithmetic_peak, nb::arg("seconds"), nb::arg("threads"),
-        nb::arg("isa"), "Uncontracted float32 operations/s.");
+  m.def("arithmetic_peak", &arithmetic_peak, nb::arg("seconds"), nb::arg("threads"), nb::arg("isa"),
+        "Uncontracted float32 operations/s.");
   m.def("max_threads", [] { return omp_get_num_procs(); }, "Processors OpenMP may use.");
 }
 

@@ -60,11 +60,11 @@ std::vector<int64_t> read_options(const Description& describe, nb::dict given) {
       }
     }
     if (value < option.low || value > option.high || value % option.multiple_of != 0) {
-      throw nb::value_error(
-          (std::string(option.name) + " is " + std::to_string(value) + "; it must be a multiple of " +
-           std::to_string(option.multiple_of) + " from " + std::to_string(option.low) + " to " +
-           std::to_string(option.high))
-              .c_str());
+      throw nb::value_error((std::string(option.name) + " is " + std::to_string(value) +
+                             "; it must be a multiple of " + std::to_string(option.multiple_of) +
+                             " from " + std::to_string(option.low) + " to " +
+                             std::to_string(option.high))
+                                .c_str());
     }
     values.push_back(value);
   }
@@ -123,11 +123,12 @@ NB_MODULE(_native, m) {
       .value("DISABLED", Autoreset::disabled);
 
   nb::class_<NativeEnv>(m, "NativeEnv", "One environment's kernel, its options fixed.")
-      .def("__init__",
-           [](NativeEnv* self, const std::string& name, nb::dict options, const std::string& isa) {
-             new (self) NativeEnv(make_env(name, options, isa));
-           },
-           nb::arg("name"), nb::arg("options"), nb::arg("isa"))
+      .def(
+          "__init__",
+          [](NativeEnv* self, const std::string& name, nb::dict options, const std::string& isa) {
+            new (self) NativeEnv(make_env(name, options, isa));
+          },
+          nb::arg("name"), nb::arg("options"), nb::arg("isa"))
       .def_prop_ro("name", [](const NativeEnv& e) { return e.description().name; })
       .def_prop_ro("isa", [](const NativeEnv& e) { return e.isa; })
       .def_prop_ro("version", [](const NativeEnv& e) { return e.description().version; })
@@ -148,10 +149,9 @@ NB_MODULE(_native, m) {
                      const auto& d = e.description();
                      return bounds(d.observation_high, d.observation_size);
                    })
-      .def_prop_ro("discrete",
-                   [](const NativeEnv& e) {
-                     return e.description().action_kind == ActionKind::discrete;
-                   })
+      .def_prop_ro(
+          "discrete",
+          [](const NativeEnv& e) { return e.description().action_kind == ActionKind::discrete; })
       .def_prop_ro("action_size", [](const NativeEnv& e) { return e.description().action_size; })
       .def_prop_ro("action_low", [](const NativeEnv& e) { return e.description().action_low; })
       .def_prop_ro("action_high", [](const NativeEnv& e) { return e.description().action_high; })

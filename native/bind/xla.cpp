@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parts.hpp"
-
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "parts.hpp"
 #include "xla/ffi/api/ffi.h"
 
 namespace headrace::bind {
@@ -46,8 +45,8 @@ ffi::ErrorOr<std::unique_ptr<StepPlan>> make_plan(std::string_view env, std::str
                                                      " for instruction set " + std::string(isa)));
 }
 
-// One SAME_STEP step of n environments. XLA's shapes were made by headrace.envs.native, which is the
-// border; only the size of the batch is read here.
+// One SAME_STEP step of n environments. XLA's shapes were made by headrace.envs.native, which is
+// the border; only the size of the batch is read here.
 ffi::Error run_step(StepPlan* plan, ffi::AnyBuffer state, ffi::AnyBuffer actions,
                     ffi::Result<ffi::AnyBuffer> new_state, ffi::Result<ffi::AnyBuffer> observation,
                     ffi::Result<ffi::AnyBuffer> reward, ffi::Result<ffi::AnyBuffer> terminated,

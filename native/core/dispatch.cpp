@@ -3,16 +3,19 @@
 
 namespace headrace {
 
+Kernel::~Kernel() = default;
+
 const InstructionSet* instruction_sets() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   static const InstructionSet sets[kInstructionSets] = {
-      {"v2", &v2::kernels, &v2::limits, __builtin_cpu_supports("x86-64-v2") != 0},
-      {"v3", &v3::kernels, &v3::limits, __builtin_cpu_supports("x86-64-v3") != 0},
-      {"v4", &v4::kernels, &v4::limits, __builtin_cpu_supports("x86-64-v4") != 0},
+      {"v2", &v2::kernels, &v2::limits, &v2::narrow, __builtin_cpu_supports("x86-64-v2") != 0},
+      {"v3", &v3::kernels, &v3::limits, &v3::narrow, __builtin_cpu_supports("x86-64-v3") != 0},
+      {"v4", &v4::kernels, &v4::limits, &v4::narrow, __builtin_cpu_supports("x86-64-v4") != 0},
   };
 #else
-  static const InstructionSet sets[kInstructionSets] = {{"baseline", &baseline::kernels, &baseline::limits, true}};
+  static const InstructionSet sets[kInstructionSets] = {
+      {"baseline", &baseline::kernels, &baseline::limits, &baseline::narrow, true}};
 #endif
   return sets;
 }

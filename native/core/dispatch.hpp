@@ -3,34 +3,32 @@
 #pragma once
 
 #include "limits.hpp"
+#include "narrow.hpp"
 #include "rollout.hpp"
 
-namespace headrace {
+// What is compiled once for each instruction set.
+#define HEADRACE_DECLARE(isa) \
+  namespace headrace::isa {   \
+  KernelTable kernels();      \
+  Limits limits();            \
+  Narrow narrow();            \
+  }
 
 #if defined(__x86_64__)
-namespace v2 {
-KernelTable kernels();
-Limits limits();
-}
-namespace v3 {
-KernelTable kernels();
-Limits limits();
-}
-namespace v4 {
-KernelTable kernels();
-Limits limits();
-}
+HEADRACE_DECLARE(v2)
+HEADRACE_DECLARE(v3)
+HEADRACE_DECLARE(v4)
 #else
-namespace baseline {
-KernelTable kernels();
-Limits limits();
-}
+HEADRACE_DECLARE(baseline)
 #endif
+
+namespace headrace {
 
 struct InstructionSet {
   const char* name;
   KernelTable (*kernels)();
   Limits (*limits)();
+  Narrow (*narrow)();
   bool supported;
 };
 

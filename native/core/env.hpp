@@ -23,7 +23,8 @@
 //     void observe(const std::byte* state, float* out) const;
 //   };
 //
-// Neither allocates, renders, seeds, counts steps, resets itself or knows of threads: kernel.hpp does.
+// Neither allocates, renders, seeds, counts steps, resets itself or knows of threads: kernel.hpp
+// does.
 #pragma once
 
 #include <cstddef>
@@ -63,15 +64,15 @@ struct Description {
   constexpr int action_bytes() const { return action_kind == ActionKind::discrete ? 1 : 4; }
 };
 
-// What the kernels keep about each environment, behind its own state words (lanes) or in front of its
-// bytes (rows). All 32-bit.
+// What the kernels keep about each environment, behind its own state words (lanes) or in front of
+// its bytes (rows). All 32-bit.
 enum Bookkeeping : int {
-  kElapsed,   // steps of the running episode
-  kEpisode,   // episodes begun
-  kReturn,    // float32: sum of rewards of the running episode
-  kPending,   // 1: ended, and the next step is to reset it (NEXT_STEP)
-  kIndex,     // global index of the environment
-  kSeedLow,   // 64-bit seed
+  kElapsed,  // steps of the running episode
+  kEpisode,  // episodes begun
+  kReturn,   // float32: sum of rewards of the running episode
+  kPending,  // 1: ended, and the next step is to reset it (NEXT_STEP)
+  kIndex,    // global index of the environment
+  kSeedLow,  // 64-bit seed
   kSeedHigh,
   kUnused,
   kBookkeepingWords,

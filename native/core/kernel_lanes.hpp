@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The batched, fused loop for lane environments.
 //
-// The state of n environments is uint32[words, n]: the environment's own words, then the bookkeeping.
-// For each block of environments all steps are done before the next block, with the block's state in
-// L1. A step is two passes over the block: every lane steps (SIMD, no branch on values); then those
-// that ended, a list that is short, are reset sixteen at a time.
+// The state of n environments is uint32[words, n]: the environment's own words, then the
+// bookkeeping. For each block of environments all steps are done before the next block, with the
+// block's state in L1. A step is three passes over the block: every lane steps (SIMD, no branch on
+// values); every lane is observed; then those that ended, a list that is short, are reset a vector
+// of them at a time.
+//
+// The passes see whole vectors only. A block that is stepped several times, or whose size is no
+// multiple of the width, is copied to a padded place first, and what its last lanes give is written
+// to a padded place and copied out.
 #pragma once
 
+#include "action_draws.hpp"
 #include "blocks.hpp"
 #include "lanes.hpp"
 #include "rng.hpp"
+#include "state_view.hpp"
+#include "transpose.hpp"
 
 namespace headrace::HEADRACE_ISA {
 
@@ -19,171 +27,32 @@ struct Outcome {
   typename L::i32 terminated;  // a mask
 };
 
-// A window on uint32[words, stride]: lanes i .. i + count of one word.
-struct StateView {
-  uint32_t* base;
-  int64_t stride;
-
-  template <class V>
-  HEADRACE_INLINE V get(int word, int64_t i, int count) const {
-    return load<V>(base + word * stride + i, count);
-  }
-  template <class V>
-  HEADRACE_INLINE void set(int word, int64_t i, const V& value, int count) const {
-    store(base + word * stride + i, value, count);
-  }
-  HEADRACE_INLINE uint32_t& at(int word, int64_t i) const { return base[word * stride + i]; }
-};
-
-// Uniform random actions, as rng.hpp maps them, for one block of environments: Philox is called once
-// in as many steps as a block of 128 bits serves.
-template <class Env, class L, int kBlock>
-class ActionDraws {
-  static constexpr const Description& describe = Env::describe;
-  static constexpr int kBits = choice_bits(describe);
-  static constexpr uint64_t kDrawsPerBlock = draws_per_block(describe);
-
- public:
-  // The actions of step `clock` for `count` environments of the block.
-  void fill(const StateView& state, const int* identity, int64_t count, uint64_t clock, void* out) {
-    constexpr int components = describe.action_components();
-    for (int c = 0; c < components; ++c) {
-      const uint64_t draw = clock * components + c;
-      refill(state, identity, count, draw / kDrawsPerBlock);
-      const int place = (int)(draw % kDrawsPerBlock);
-      for (int64_t i = 0; i < count; i += L::width) {
-        const int lanes = count - i < L::width ? (int)(count - i) : L::width;
-        if constexpr (kBits > 0) {
-          const int bit = place * kBits;
-          const auto word = load<typename L::u32>(words_[bit / 32] + i, lanes);
-          const auto choice = (word >> (bit % 32)) & ((1u << kBits) - 1);
-          store((uint8_t*)out + i, convert<typename L::u8>(choice), lanes);
-        } else if constexpr (describe.action_kind == ActionKind::discrete) {
-          const auto word = load<typename L::u32>(words_[place] + i, lanes);
-          const auto choice = multiply_wide<L::width>(word, describe.action_size).high;
-          store((uint8_t*)out + i, convert<typename L::u8>(choice), lanes);
-        } else {
-          const auto word = load<typename L::u32>(words_[place] + i, lanes);
-          const auto value = describe.action_low + (describe.action_high - describe.action_low) *
-                                                       unit_interval<L>(word);
-          for (int l = 0; l < lanes; ++l) ((float*)out)[(i + l) * components + c] = value[l];
-        }
-      }
-    }
-  }
-
- private:
-  void refill(const StateView& state, const int* identity, int64_t count, uint64_t block) {
-    if (block == block_) return;
-    block_ = block;
-    using u32 = typename L::u32;
-    for (int64_t i = 0; i < count; i += L::width) {
-      const int lanes = count - i < L::width ? (int)(count - i) : L::width;
-      u32 zero = {};
-      const auto out = philox<L>(
-          {state.get<u32>(identity[0], i, lanes), zero + (uint32_t)block,
-           zero + (uint32_t)(block >> 32), zero + (uint32_t)kActionStream},
-          state.get<u32>(identity[1], i, lanes), state.get<u32>(identity[2], i, lanes));
-      for (int w = 0; w < 4; ++w) store(words_[w] + i, out.word[w], lanes);
-    }
-  }
-
-  uint64_t block_ = ~0ull;
-  alignas(64) uint32_t words_[4][kBlock];
-};
-
-template <template <class> class EnvTemplate>
+template <template <class> class EnvTemplate, class L = Lanes<kWidth>>
 class LaneKernel final : public Kernel {
-  using L = Lanes<16>;
-  using f32 = L::f32;
-  using i32 = L::i32;
-  using u32 = L::u32;
+  using f32 = typename L::f32;
+  using i32 = typename L::i32;
+  using u32 = typename L::u32;
   using Env = EnvTemplate<L>;
   using State = typename Env::State;
 
   static constexpr const Description& describe = Env::describe;
+  static constexpr int W = L::width;
   static constexpr int kEnvWords = sizeof(State) / sizeof(f32);
   static constexpr int kWords = kEnvWords + kBookkeepingWords;
   static constexpr int kMovingWords = kEnvWords + kIndex;  // the words that a step changes
+  static constexpr int kNearWords = kWords - 1;            // all but the unused one
   static constexpr int kObs = describe.observation_size;
+  static constexpr int64_t kActionBytes = describe.action_components() * describe.action_bytes();
   static constexpr int kBlock = 512;
-  static constexpr int kIdentity[3] = {kEnvWords + kIndex, kEnvWords + kSeedLow,
-                                       kEnvWords + kSeedHigh};
+  static constexpr int64_t kForkSteps = 4096;  // 5 us of work: a second thread wins a third
+  // A power of two would make all words fight for the same cache sets.
+  static constexpr int64_t kNearStride = kBlock + 16;
 
- public:
-  static Kernel* make(const int64_t*) { return new LaneKernel; }
+  using Home = StateView<>;
+  using Near = StateView<kNearStride>;
 
-  const Description& description() const override { return describe; }
-  size_t state_bytes() const override { return kWords * sizeof(uint32_t); }
-
-  void reset(const Reset& job) const override {
-    const StateView state{(uint32_t*)job.state, job.n};
-    uint16_t list[kBlock];
-    for (int64_t first = 0; first < job.n; first += kBlock) {
-      const int64_t count = job.n - first < kBlock ? job.n - first : kBlock;
-      int chosen = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        if (job.mask == nullptr || job.mask[first + i]) list[chosen++] = (uint16_t)i;
-      }
-      const StateView here{state.base + first, state.stride};
-      reset_listed(here, here, list, chosen, nullptr);
-      if (job.observation == nullptr) continue;
-      for (int64_t i = 0; i < count; i += L::width) {
-        const int lanes = count - i < L::width ? (int)(count - i) : L::width;
-        f32 fields[kObs];
-        env_.observe(load_state(here, i, lanes), fields);
-        store_rows<L>(job.observation + (first + i) * kObs, fields, lanes);
-      }
-    }
-  }
-
-  int64_t run(const Rollout& job) const override {
-    Rollout plan = job;
-    // A fork costs about as much as 2,000 steps.
-    if (job.n * job.steps < 2048 || job.n < 2 * L::width) plan.threads = 1;
-    int64_t block = (plan.n + plan.threads - 1) / plan.threads;
-    block = (block + L::width - 1) / L::width * L::width;
-    if (block > kBlock) block = kBlock;
-    return for_each_block(plan, block, kObs,
-                          [&](int64_t first, int64_t count, EndList& ends, int32_t* counts,
-                              int64_t stride) { run_block(plan, first, count, ends, counts, stride); });
-  }
-
- private:
-  HEADRACE_INLINE static State load_state(const StateView& view, int64_t i, int lanes) {
-    f32 words[kEnvWords];
-    for (int w = 0; w < kEnvWords; ++w) words[w] = view.get<f32>(w, i, lanes);
-    State state;
-    __builtin_memcpy(&state, words, sizeof(state));
-    return state;
-  }
-
-  HEADRACE_INLINE static void store_state(const StateView& view, int64_t i, const State& state,
-                                          int lanes) {
-    f32 words[kEnvWords];
-    __builtin_memcpy(words, &state, sizeof(state));
-    for (int w = 0; w < kEnvWords; ++w) view.set(w, i, words[w], lanes);
-  }
-
-  HEADRACE_INLINE static auto load_action(const void* actions, int64_t i, int lanes) {
-    if constexpr (describe.action_kind == ActionKind::discrete) {
-      return convert<i32>(load<L::u8>((const uint8_t*)actions + i, lanes));
-    } else if constexpr (describe.action_size == 1) {
-      return load<f32>((const float*)actions + i, lanes);
-    } else {
-      constexpr int size = describe.action_size;
-      struct Components {
-        f32 at[size];
-      } action = {};
-      for (int l = 0; l < lanes; ++l) {
-        for (int c = 0; c < size; ++c) action.at[c][l] = ((const float*)actions)[(i + l) * size + c];
-      }
-      return action;
-    }
-  }
-
-  // One step of one block: what is written where.
-  struct StepOutputs {
+  // Where one step of one block is written.
+  struct Outputs {
     float* observation;
     float* reward;
     uint8_t* terminated;
@@ -193,161 +62,302 @@ class LaneKernel final : public Kernel {
     int32_t* episode_length;
   };
 
-  static StepOutputs outputs_at(const Rollout& job, int64_t row) {
+  // Positions in a block, in order, with room for a whole vector more.
+  struct List {
+    int size = 0;
+    alignas(64) int32_t at[kBlock + W];
+  };
+  struct Lists {
+    List ended;
+    List due;  // for a reset, in NEXT_STEP; otherwise those that ended are
+  };
+
+ public:
+  static Kernel* make(const int64_t*) { return new LaneKernel; }
+
+  const Description& description() const override { return describe; }
+  size_t state_bytes() const override { return kWords * sizeof(uint32_t); }
+
+  void reset(const Reset& job) const override {
+    alignas(64) uint32_t near_words[kNearWords * kNearStride];
+    alignas(64) float observation[kBlock * kObs];
+    for (int64_t first = 0; first < job.n; first += kBlock) {
+      const int64_t count = job.n - first < kBlock ? job.n - first : kBlock;
+      const Home home{(uint32_t*)job.state + first, job.n};
+      const Near near{near_words};
+      copy_near(near, home, count);
+      List chosen;
+      for (int64_t i = 0; i < count; ++i) {
+        if (job.mask == nullptr || job.mask[first + i]) chosen.at[chosen.size++] = (int32_t)i;
+      }
+      reset_listed(near, chosen, observation);
+      copy_home(home, near, count);
+      if (job.observation == nullptr) continue;
+      for (int64_t i = 0; i < count; i += W) observe(load_state(near, i), observation + i * kObs);
+      __builtin_memcpy(job.observation + first * kObs, observation, count * kObs * sizeof(float));
+    }
+  }
+
+  int64_t run(const Rollout& job) const override {
+    Rollout plan = job;
+    if (job.n * job.steps < kForkSteps || job.n < 2 * W) plan.threads = 1;
+    int64_t block = (plan.n + plan.threads - 1) / plan.threads;
+    block = (block + W - 1) / W * W;
+    if (block > kBlock) block = kBlock;
+    return for_each_block<kObs>(
+        plan, block,
+        [&](int64_t first, int64_t count, EndList<kObs>& ends, int32_t* counts, int64_t stride) {
+          switch (plan.autoreset) {
+            case Autoreset::next_step:
+              return run_block<Autoreset::next_step>(plan, first, count, ends, counts, stride);
+            case Autoreset::same_step:
+              return run_block<Autoreset::same_step>(plan, first, count, ends, counts, stride);
+            case Autoreset::disabled:
+              return run_block<Autoreset::disabled>(plan, first, count, ends, counts, stride);
+          }
+        });
+  }
+
+ private:
+  template <class View>
+  HEADRACE_INLINE static State load_state(const View& view, int64_t i) {
+    f32 words[kEnvWords];
+    for (int w = 0; w < kEnvWords; ++w) words[w] = view.template get<f32>(w, i);
+    State state;
+    __builtin_memcpy(&state, words, sizeof(state));
+    return state;
+  }
+
+  template <class View>
+  HEADRACE_INLINE static void store_state(const View& view, int64_t i, const State& state) {
+    f32 words[kEnvWords];
+    __builtin_memcpy(words, &state, sizeof(state));
+    for (int w = 0; w < kEnvWords; ++w) view.set(w, i, words[w]);
+  }
+
+  HEADRACE_INLINE static auto load_action(const uint8_t* actions, int64_t i) {
+    if constexpr (describe.action_kind == ActionKind::discrete) {
+      return load_bytes<L>(actions + i);
+    } else if constexpr (describe.action_size == 1) {
+      return load<f32>((const float*)actions + i);
+    } else {
+      constexpr int size = describe.action_size;
+      struct Components {
+        f32 at[size];
+      } action = {};
+      for (int l = 0; l < W; ++l) {
+        for (int c = 0; c < size; ++c)
+          action.at[c][l] = ((const float*)actions)[(i + l) * size + c];
+      }
+      return action;
+    }
+  }
+
+  HEADRACE_INLINE void observe(const State& state, float* rows) const {
+    f32 fields[kObs];
+    env_.observe(state, fields);
+    store_rows<L>(rows, fields);
+  }
+
+  static void copy_near(const Near& near, const Home& home, int64_t count) {
+    for (int w = 0; w < kNearWords; ++w) {
+      near.set(w, (count - 1) / W * W, u32{});
+      __builtin_memcpy(near.word(w), home.word(w), count * sizeof(uint32_t));
+    }
+  }
+
+  static void copy_home(const Home& home, const Near& near, int64_t count) {
+    for (int w = 0; w < kMovingWords; ++w) {
+      __builtin_memcpy(home.word(w), near.word(w), count * sizeof(uint32_t));
+    }
+  }
+
+  template <Autoreset kMode>
+  void run_block(const Rollout& job, int64_t first, int64_t count, EndList<kObs>& ends,
+                 int32_t* counts, int64_t counts_stride) const {
+    const Home home{(uint32_t*)job.state + first, job.n};
+    if (job.steps == 1 && count % W == 0) {
+      run_steps<kMode>(job, home, first, count, ends, counts, counts_stride);
+      return;
+    }
+    alignas(64) uint32_t near_words[kNearWords * kNearStride];
+    const Near near{near_words};
+    copy_near(near, home, count);
+    run_steps<kMode>(job, near, first, count, ends, counts, counts_stride);
+    copy_home(home, near, count);
+  }
+
+  template <Autoreset kMode, class View>
+  void run_steps(const Rollout& job, const View& state, int64_t first, int64_t count,
+                 EndList<kObs>& ends, int32_t* counts, int64_t counts_stride) const {
+    ActionDraws<Env, L, kBlock> draws;
+    const auto limit = (int32_t)(job.max_steps ? job.max_steps : 0x7fffffff);
+    for (int64_t step = 0; step < job.steps; ++step) {
+      const int64_t row = step * job.n + first;
+      const auto* actions = (const uint8_t*)job.actions + row * kActionBytes;
+      if (job.actions == nullptr) {
+        actions = draws.draw(state, kEnvWords + kIndex, count, job.clock + step);
+        if (job.drawn) {
+          __builtin_memcpy((uint8_t*)job.drawn + row * kActionBytes, actions, count * kActionBytes);
+        }
+      }
+      const Outputs out = outputs_at(job, row);
+      Lists lists;
+      const int64_t whole = count / W * W;
+      step_vectors<kMode>(state, actions, 0, whole, limit, out, lists);
+      if (whole < count) step_tail<kMode>(state, actions, whole, count, limit, out, lists);
+
+      if (ends.wanted()) {
+        const int64_t before = ends.position();
+        append_ends(state, lists.ended, out.observation, step, first, ends);
+        if (counts != nullptr) counts[step * counts_stride] = (int32_t)(ends.position() - before);
+      }
+      if constexpr (kMode != Autoreset::disabled) {
+        reset_listed(state, kMode == Autoreset::next_step ? lists.due : lists.ended,
+                     out.observation);
+      }
+    }
+  }
+
+  static Outputs outputs_at(const Rollout& job, int64_t row) {
     const auto at = [row](auto* base, int64_t width) { return base ? base + row * width : base; };
-    return {at(job.observation, kObs), at(job.reward, 1),
-            at(job.terminated, 1),     at(job.truncated, 1),
+    return {at(job.observation, kObs),      at(job.reward, 1),
+            at(job.terminated, 1),          at(job.truncated, 1),
             at(job.next_observation, kObs), at(job.episode_return, 1),
             at(job.episode_length, 1)};
   }
 
-  void run_block(const Rollout& job, int64_t first, int64_t count, EndList& ends, int32_t* counts,
-                 int64_t counts_stride) const {
-    const StateView home{(uint32_t*)job.state + first, job.n};
-    alignas(64) uint32_t near[kMovingWords][kBlock + L::width];
-    StateView state = home;
-    const bool fused = job.steps > 1;
-    if (fused) {  // a power-of-two stride would make all words fight for the same cache sets
-      state = {&near[0][0], kBlock + L::width};
-      copy_moving(state, home, count);
-    }
-    ActionDraws<Env, L, kBlock> draws;
-    alignas(64) uint8_t drawn[kBlock * describe.action_components() * describe.action_bytes()];
+  // Steps whole vectors of environments, writes their outputs, and lists which of them ended. What
+  // they observe is a pass of its own: both have long chains of dependent operations, and the
+  // processor overlaps more vectors of two short ones.
+  //
+  // (No function that is not inlined takes a vector: GCC would then leave the upper halves of the
+  // registers dirty, which makes SSE code elsewhere in the process slow.)
+  template <Autoreset kMode, class View>
+  [[gnu::noinline]] void step_vectors(const View state, const uint8_t* actions, int64_t begin,
+                                      int64_t end, int32_t limit, const Outputs out,
+                                      Lists& lists) const {
+    int ended_size = lists.ended.size, due_size = lists.due.size;
+    for (int64_t i = begin; i < end; i += W) {
+      const int64_t at = i - begin;  // in the actions and the outputs
+      State env_state = load_state(state, i);
+      Outcome<L> outcome = env_.step(env_state, load_action(actions, at));
+      store_state(state, i, env_state);
 
-    for (int64_t step = 0; step < job.steps; ++step) {
-      const int64_t row = step * job.n + first;
-      constexpr int64_t action_bytes = describe.action_components() * describe.action_bytes();
-      const void* actions = drawn;
-      if (job.actions != nullptr) {
-        actions = (const uint8_t*)job.actions + row * action_bytes;
-      } else {
-        void* to = job.drawn ? (uint8_t*)job.drawn + row * action_bytes : drawn;
-        draws.fill(home, kIdentity, count, job.clock + step, to);
-        actions = to;
+      const i32 elapsed = state.template get<i32>(kEnvWords + kElapsed, i) + 1;
+      i32 truncated = elapsed >= i32{} + limit;
+      if constexpr (kMode == Autoreset::next_step) {  // a pending reset is not a step
+        const i32 due = state.template get<i32>(kEnvWords + kPending, i) != 0;
+        outcome.reward = bits<f32>(bits<i32>(outcome.reward) & ~due);
+        outcome.terminated &= ~due;
+        truncated &= ~due;
+        due_size = append_set<L>(lists.due.at, due_size, due, i);
       }
-      const int64_t before = ends.position();
-      step_block(job, state, home, actions, count, outputs_at(job, row), step, first, ends);
-      if (counts != nullptr) counts[step * counts_stride] = (int32_t)(ends.position() - before);
-    }
-    if (fused) copy_moving(home, state, count);
-  }
+      const f32 total = state.template get<f32>(kEnvWords + kReturn, i) + outcome.reward;
+      const i32 ended = outcome.terminated | truncated;
+      state.set(kEnvWords + kElapsed, i, elapsed);
+      state.set(kEnvWords + kReturn, i, total);
+      if constexpr (kMode == Autoreset::next_step) state.set(kEnvWords + kPending, i, -ended);
+      ended_size = append_set<L>(lists.ended.at, ended_size, ended, i);
 
-  static void copy_moving(const StateView& to, const StateView& from, int64_t count) {
-    for (int w = 0; w < kMovingWords; ++w) {
-      __builtin_memcpy(&to.at(w, 0), &from.at(w, 0), count * sizeof(uint32_t));
-    }
-  }
-
-  void step_block(const Rollout& job, const StateView& state, const StateView& home,
-                  const void* actions, int64_t count, const StepOutputs& out, int64_t step,
-                  int64_t first, EndList& ends) const {
-    uint64_t ended_bits[kBlock / 64] = {};
-    uint64_t reset_bits[kBlock / 64] = {};
-    for (int64_t i = 0; i < count; i += L::width) {
-      const int lanes = count - i < L::width ? (int)(count - i) : L::width;
-      const i32 ended = step_lanes(job, state, actions, i, lanes, out);
-      i32 to_reset = ended;
-      if (job.autoreset == Autoreset::next_step) {
-        to_reset = state.get<i32>(kEnvWords + kPending, i, lanes) != 0;
-        state.set(kEnvWords + kPending, i, -ended, lanes);
+      if (out.reward) store(out.reward + at, outcome.reward);
+      if (out.terminated) store_bytes<L>(out.terminated + at, -outcome.terminated);
+      if (out.truncated) store_bytes<L>(out.truncated + at, -truncated);
+      if (out.episode_return) {
+        store(out.episode_return + at, bits<f32>(bits<i32>(total) & ended));
+        store(out.episode_length + at, elapsed & ended);
       }
-      const uint64_t used = lanes == L::width ? 0xffffull : (1ull << lanes) - 1;
-      ended_bits[i / 64] |= (movemask<L::width>(ended) & used) << (i % 64);
-      reset_bits[i / 64] |= (movemask<L::width>(to_reset) & used) << (i % 64);
     }
-    uint16_t list[kBlock];
-    if (ends.wanted()) {
-      const int ended = expand(ended_bits, count, list);
-      for (int j = 0; j < ended; ++j) append_end(state, list[j], out, step, first, ends);
-    }
-    if (job.autoreset == Autoreset::disabled) return;
-    const int chosen = expand(reset_bits, count, list);
-    reset_listed(state, home, list, chosen, out.observation);
+    lists.ended.size = ended_size;
+    lists.due.size = due_size;
+    if (out.observation) observe_vectors(state, begin, end, out.observation);
+    if (out.next_observation) observe_vectors(state, begin, end, out.next_observation);
   }
 
-  // Steps one vector of environments, writes its outputs, and returns which of them ended.
-  HEADRACE_INLINE i32 step_lanes(const Rollout& job, const StateView& state, const void* actions,
-                                 int64_t i, int lanes, const StepOutputs& out) const {
-    State env_state = load_state(state, i, lanes);
-    Outcome<L> outcome = env_.step(env_state, load_action(actions, i, lanes));
-    store_state(state, i, env_state, lanes);
-
-    const i32 elapsed = state.get<i32>(kEnvWords + kElapsed, i, lanes) + 1;
-    const i32 limit = i32{} + (int32_t)(job.max_steps ? job.max_steps : 0x7fffffff);
-    i32 truncated = elapsed >= limit;
-    if (job.autoreset == Autoreset::next_step) {  // a pending reset is not a step
-      const i32 live = state.get<i32>(kEnvWords + kPending, i, lanes) == 0;
-      outcome.reward = bits<f32>(bits<i32>(outcome.reward) & live);
-      outcome.terminated &= live;
-      truncated &= live;
-    }
-    const f32 total = state.get<f32>(kEnvWords + kReturn, i, lanes) + outcome.reward;
-    state.set(kEnvWords + kElapsed, i, elapsed, lanes);
-    state.set(kEnvWords + kReturn, i, total, lanes);
-    const i32 ended = outcome.terminated | truncated;
-
-    if (out.observation || out.next_observation) {
+  template <class View>
+  HEADRACE_INLINE void observe_vectors(const View& state, int64_t begin, int64_t end,
+                                       float* rows) const {
+    for (int64_t i = begin; i < end; i += W) {
       f32 fields[kObs];
-      env_.observe(env_state, fields);
-      if (out.observation) store_rows<L>(out.observation + i * kObs, fields, lanes);
-      if (out.next_observation) store_rows<L>(out.next_observation + i * kObs, fields, lanes);
+      env_.observe(load_state(state, i), fields);
+      store_rows<L>(rows + (i - begin) * kObs, fields);
     }
-    if (out.reward) store(out.reward + i, outcome.reward, lanes);
-    if (out.terminated) store(out.terminated + i, convert<L::u8>(-outcome.terminated), lanes);
-    if (out.truncated) store(out.truncated + i, convert<L::u8>(-truncated), lanes);
+  }
+
+  // The last environments of a block, fewer than a vector.
+  template <Autoreset kMode, class View>
+  [[gnu::noinline]] void step_tail(const View& state, const uint8_t* actions, int64_t begin,
+                                   int64_t end, int32_t limit, const Outputs& out,
+                                   Lists& lists) const {
+    const int64_t lanes = end - begin;
+    uint8_t padded_actions[W * kActionBytes] = {};
+    float observation[W * kObs], next_observation[W * kObs], reward[W], episode_return[W];
+    uint8_t terminated[W], truncated[W];
+    int32_t episode_length[W];
+    copy_some(padded_actions, actions + begin * kActionBytes, lanes * kActionBytes);
+    step_vectors<kMode>(state, padded_actions, begin, begin + W, limit,
+                        {observation, reward, terminated, truncated, next_observation,
+                         episode_return, episode_length},
+                        lists);
+    while (lists.ended.size > 0 && lists.ended.at[lists.ended.size - 1] >= end) --lists.ended.size;
+    while (lists.due.size > 0 && lists.due.at[lists.due.size - 1] >= end) --lists.due.size;
+
+    if (out.observation) copy_some(out.observation + begin * kObs, observation, lanes * kObs);
+    if (out.reward) copy_some(out.reward + begin, reward, lanes);
+    if (out.terminated) copy_some(out.terminated + begin, terminated, lanes);
+    if (out.truncated) copy_some(out.truncated + begin, truncated, lanes);
+    if (out.next_observation) {
+      copy_some(out.next_observation + begin * kObs, next_observation, lanes * kObs);
+    }
     if (out.episode_return) {
-      store(out.episode_return + i, bits<f32>(bits<i32>(total) & ended), lanes);
-      store(out.episode_length + i, elapsed & ended, lanes);
+      copy_some(out.episode_return + begin, episode_return, lanes);
+      copy_some(out.episode_length + begin, episode_length, lanes);
     }
-    return ended;
   }
 
-  // The positions of the set bits.
-  static int expand(const uint64_t* bitmap, int64_t count, uint16_t* list) {
-    int size = 0;
-    for (int64_t word = 0; word * 64 < count; ++word) {
-      for (uint64_t rest = bitmap[word]; rest != 0; rest &= rest - 1) {
-        list[size++] = (uint16_t)(word * 64 + __builtin_ctzll(rest));
-      }
+  template <class T>
+  static void copy_some(T* to, const T* from, int64_t count) {
+    __builtin_memcpy(to, from, count * sizeof(T));
+  }
+
+  template <class View>
+  static void append_ends(const View& state, const List& ended, const float* observation,
+                          int64_t step, int64_t first, EndList<kObs>& ends) {
+    for (int j = 0; j < ended.size; ++j) {
+      const int64_t i = ended.at[j];
+      ends.append(step, first + i, load<float>(&state.at(kEnvWords + kReturn, i)),
+                  (int32_t)state.at(kEnvWords + kElapsed, i), observation + i * kObs);
     }
-    return size;
   }
 
-  void append_end(const StateView& state, int64_t i, const StepOutputs& out, int64_t step,
-                  int64_t first, EndList& ends) const {
-    float total;
-    __builtin_memcpy(&total, &state.at(kEnvWords + kReturn, i), sizeof(total));
-    ends.append(step, first + i, total, (int32_t)state.at(kEnvWords + kElapsed, i),
-                out.observation + i * kObs);
-  }
-
-  // Begins new episodes for the listed environments; writes their observations if there is where to.
-  void reset_listed(const StateView& state, const StateView& home, const uint16_t* list, int size,
-                    float* observation) const {
-    for (int j = 0; j < size; j += L::width) {
-      const int lanes = size - j < L::width ? size - j : L::width;
-      const auto gather = [&](const StateView& view, int word) {
-        u32 value = {};
-        for (int l = 0; l < lanes; ++l) value[l] = view.at(word, list[j + l]);
-        return value;
+  // Begins new episodes for the listed environments; writes their observations if there is where
+  // to.
+  template <class View>
+  void reset_listed(const View& state, List& list, float* observation) const {
+    if (list.size == 0) return;
+    for (int l = 0; l < W; ++l) list.at[list.size + l] = list.at[0];  // fill the last vector
+    for (int j = 0; j < list.size; j += W) {
+      const int32_t* at = list.at + j;
+      const auto gather = [&](int word) {
+        alignas(64) uint32_t values[W];
+        for (int l = 0; l < W; ++l) values[l] = state.at(kEnvWords + word, at[l]);
+        return load<u32>(values);
       };
-      const Identity<L> who{gather(home, kIdentity[0]), gather(home, kIdentity[1]),
-                            gather(home, kIdentity[2])};
-      const u32 episode = gather(state, kEnvWords + kEpisode);
-      ResetDraws<L> draws(who, episode);
+      const u32 episode = gather(kEpisode);
+      ResetDraws<L> draws({gather(kIndex), gather(kSeedLow), gather(kSeedHigh)}, episode);
       const State fresh = env_.reset(draws);
 
-      alignas(64) uint32_t words[kEnvWords][L::width];
-      alignas(64) float rows[L::width * kObs];
+      alignas(64) uint32_t words[kEnvWords][W], next_episode[W];
+      alignas(64) float rows[W * kObs];
       __builtin_memcpy(words, &fresh, sizeof(fresh));
-      f32 fields[kObs];
-      env_.observe(fresh, fields);
-      store_rows<L>(rows, fields, L::width);
+      store(next_episode, episode + 1);
+      observe(fresh, rows);
+      const int lanes = list.size - j < W ? list.size - j : W;
       for (int l = 0; l < lanes; ++l) {
-        const int64_t i = list[j + l];
+        const int64_t i = at[l];
         for (int w = 0; w < kEnvWords; ++w) state.at(w, i) = words[w][l];
         state.at(kEnvWords + kElapsed, i) = 0;
-        state.at(kEnvWords + kEpisode, i) = episode[l] + 1;
+        state.at(kEnvWords + kEpisode, i) = next_episode[l];
         state.at(kEnvWords + kReturn, i) = 0;
         if (observation) {
           __builtin_memcpy(observation + i * kObs, rows + l * kObs, kObs * sizeof(float));

@@ -2,7 +2,8 @@
 // The batched, fused loop for row environments.
 //
 // The state of n environments is uint8[n, bytes]: the bookkeeping words, then the environment's own
-// bytes. For each block of environments, as many as fit a cache, all steps are done before the next.
+// bytes. For each block of environments, as many as fit a cache, all steps are done before the
+// next.
 #pragma once
 
 #include "blocks.hpp"
@@ -49,9 +50,11 @@ class RowKernel final : public Kernel {
     const int64_t share = (job.n + plan.threads - 1) / plan.threads;
     if (block > share) block = share;
     if (block < 1) block = 1;
-    return for_each_block(plan, block, kObs,
-                          [&](int64_t first, int64_t count, EndList& ends, int32_t* counts,
-                              int64_t stride) { run_block(plan, first, count, ends, counts, stride); });
+    return for_each_block<kObs>(
+        plan, block,
+        [&](int64_t first, int64_t count, EndList<kObs>& ends, int32_t* counts, int64_t stride) {
+          run_block(plan, first, count, ends, counts, stride);
+        });
   }
 
  private:
@@ -66,9 +69,9 @@ class RowKernel final : public Kernel {
   }
 
   void reset_row(const Row& row) const {
-    ResetDraws<L> draws({L::u32{row.book[kIndex]}, L::u32{row.book[kSeedLow]},
-                         L::u32{row.book[kSeedHigh]}},
-                        L::u32{row.book[kEpisode]});
+    ResetDraws<L> draws(
+        {L::u32{row.book[kIndex]}, L::u32{row.book[kSeedLow]}, L::u32{row.book[kSeedHigh]}},
+        L::u32{row.book[kEpisode]});
     env_.reset(row.state, draws);
     row.book[kElapsed] = 0;
     row.book[kEpisode] += 1;
@@ -92,8 +95,8 @@ class RowKernel final : public Kernel {
     }
   }
 
-  void run_block(const Rollout& job, int64_t first, int64_t count, EndList& ends, int32_t* counts,
-                 int64_t counts_stride) const {
+  void run_block(const Rollout& job, int64_t first, int64_t count, EndList<kObs>& ends,
+                 int32_t* counts, int64_t counts_stride) const {
     for (int64_t step = 0; step < job.steps; ++step) {
       const int64_t before = ends.position();
       for (int64_t i = first; i < first + count; ++i) step_row(job, step, i, ends);
@@ -101,11 +104,11 @@ class RowKernel final : public Kernel {
     }
   }
 
-  void step_row(const Rollout& job, int64_t step, int64_t i, EndList& ends) const {
+  void step_row(const Rollout& job, int64_t step, int64_t i, EndList<kObs>& ends) const {
     const Row row = row_at(job.state, i);
     const int64_t at = step * job.n + i;
-    const uint8_t action = job.actions ? ((const uint8_t*)job.actions)[at]
-                                       : draw_action(row, job.clock + step);
+    const uint8_t action =
+        job.actions ? ((const uint8_t*)job.actions)[at] : draw_action(row, job.clock + step);
     if (!job.actions && job.drawn) ((uint8_t*)job.drawn)[at] = action;
 
     float observation[kObs];
@@ -135,8 +138,7 @@ class RowKernel final : public Kernel {
       env_.observe(row.state, observation);
     }
     if (job.autoreset == Autoreset::next_step) row.book[kPending] = ended;
-    write(job, at, observation, next, outcome, truncated, ended ? total : 0.0f,
-          ended ? length : 0);
+    write(job, at, observation, next, outcome, truncated, ended ? total : 0.0f, ended ? length : 0);
   }
 
   static void write(const Rollout& job, int64_t at, const float* observation, const float* next,

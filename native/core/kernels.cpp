@@ -9,8 +9,8 @@ namespace headrace::HEADRACE_ISA {
 
 namespace {
 constexpr KernelEntry kEntries[] = {
-    {&CartPole<Lanes<16>>::describe, &LaneKernel<CartPole>::make},
-    {&Pendulum<Lanes<16>>::describe, &LaneKernel<Pendulum>::make},
+    {&CartPole<Lanes<kWidth>>::describe, &LaneKernel<CartPole>::make},
+    {&Pendulum<Lanes<kWidth>>::describe, &LaneKernel<Pendulum>::make},
     {&Memory::describe, &RowKernel<Memory>::make},
 };
 }  // namespace

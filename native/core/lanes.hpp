@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on W environments at once.
 //
-// An environment written over Lanes<W> compiles to scalar code (W = 1) and to SIMD from one text. Only
-// IEEE additions, products, divisions, comparisons and conversions are used, and the compiler may not
-// contract them: every width and instruction set gives the same bits.
+// An environment written over Lanes<W> compiles to scalar code (W = 1) and to SIMD from one text.
+// Only IEEE additions, products, divisions, comparisons and conversions are used, and the compiler
+// may not contract them: every width and instruction set gives the same bits.
 //
 // Everything here is force-inlined into the namespace of one instruction set, and nothing of the
-// standard library is called, so that no function compiled for a newer processor can be picked by the
-// linker for an older one.
+// standard library is called, so that no function compiled for a newer processor can be picked by
+// the linker for an older one.
 #pragma once
 
 #include <cstdint>
@@ -103,16 +103,16 @@ HEADRACE_INLINE void store_bytes(uint8_t* to, typename L::i32 value) {
   for (int l = 0; l < L::width; ++l) to[l] = (uint8_t)value[l];
 }
 
-// Appends first + l for each set lane l of a mask, in order; returns the new size. The list has room
-// for a whole vector more.
+// Appends first + l for each set lane l of a mask, in order; returns the new size. The list has
+// room for a whole vector more.
 template <class L>
 HEADRACE_INLINE int append_set(int32_t* list, int size, typename L::i32 mask, int64_t first) {
 #if defined(__AVX512F__)
   if constexpr (L::width == 16) {
-    const __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __mmask16 set = _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
-    _mm512_storeu_si512(list + size, _mm512_maskz_compress_epi32(
-                                         set, places + (__m512i)(typename L::i32{} + (int32_t)first)));
+    const auto place =
+        typename L::i32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + (int32_t)first;
+    const __mmask16 set = _mm512_movepi32_mask((__m512i)mask);
+    _mm512_storeu_si512(list + size, _mm512_maskz_compress_epi32(set, (__m512i)place));
     return size + __builtin_popcount(set);
   }
 #endif
@@ -170,8 +170,8 @@ struct SinCos {
   F sin, cos;
 };
 
-// Both at once, within 2 ulp for |x| < 8192: reduction to [-pi/4, pi/4] by a three-part pi/2, then
-// the minimax polynomials of Cephes.
+// Both at once, wrong by less than 1.2e-7 for |x| <= 8192: reduction to [-pi/4, pi/4] by a
+// three-part pi/2, then the minimax polynomials of Cephes.
 template <class L>
 HEADRACE_INLINE SinCos<typename L::f32> sincos(typename L::f32 x) {
   using f32 = typename L::f32;
@@ -186,9 +186,9 @@ HEADRACE_INLINE SinCos<typename L::f32> sincos(typename L::f32 x) {
   f32 r = ((x - quarter * half_pi_1) - quarter * half_pi_2) - quarter * half_pi_3;
   f32 z = r * r;
   f32 sin_r = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
-  f32 cos_r = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) *
-                  (z * z) +
-              (1.0f - 0.5f * z);
+  f32 cos_r =
+      ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * (z * z) +
+      (1.0f - 0.5f * z);
 
   i32 swap = (quadrant & 1) != 0;
   f32 s = swap ? cos_r : sin_r;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this machine can do at most, for one instruction set: this file is compiled once for each.
-#include "dispatch.hpp"
-
 #include <omp.h>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace headrace::HEADRACE_ISA {
@@ -15,9 +14,9 @@ void store(void* buffer, int64_t bytes, int value, int threads) {
   {
     const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
     const int64_t first = bytes / 64 * part / parts, last = bytes / 64 * (part + 1) / parts;
-    typedef Lanes<16>::i32 Line;
-    const Line line = Line{} + value;
-    for (int64_t at = first; at < last; ++at) __builtin_memcpy((char*)buffer + at * 64, &line, 64);
+    Lanes<kWidth>::i32 line[16 / kWidth];
+    for (auto& part : line) part = Lanes<kWidth>::i32{} + value;
+    for (int64_t at = first; at < last; ++at) __builtin_memcpy((char*)buffer + at * 64, line, 64);
   }
 }
 
@@ -30,9 +29,9 @@ float multiply_add(int64_t rounds, int threads) {
   float total = 0;
 #pragma omp parallel num_threads(threads) reduction(+ : total) if (threads > 1)
   {
-    Lanes<16>::f32 chain[kArithmeticChains];
-    for (int c = 0; c < kArithmeticChains; ++c) chain[c] = Lanes<16>::f32{} + (float)c;
-    for (int64_t round = 0; round < rounds; ++round) {
+    Lanes<kWidth>::f32 chain[kArithmeticChains];
+    for (int c = 0; c < kArithmeticChains; ++c) chain[c] = Lanes<kWidth>::f32{} + (float)c;
+    for (int64_t round = 0; round < rounds * (16 / kWidth); ++round) {
       for (auto& c : chain) c = c * 0.999f + 0.001f;
     }
     for (auto& c : chain) total += c[0];

@@ -57,8 +57,8 @@ HEADRACE_INLINE WidePair<typename L::u32> multiply_wide(typename L::u32 a, uint3
     const __m512i factor = _mm512_set1_epi64(multiplier);
     const __m512i even = _mm512_mul_epu32((__m512i)a, factor);
     const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
-    return {(u32)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd),
-            (u32)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32))};
+    return {(u32)_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB),
+            (u32)_mm512_mask_shuffle_epi32(even, 0xaaaa, odd, _MM_PERM_CCAA)};
   }
 #endif
 #if defined(__AVX2__)

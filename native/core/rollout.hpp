@@ -19,9 +19,9 @@ struct Ends {
   int32_t* lengths = nullptr;          // [ends]
 };
 
-// `steps` steps of `n` environments. Pointers marked (optional) may be null: then it is not written.
-// Arrays are [steps, n, ...], dense, and what they hold belongs to the moment after the step; the
-// observation of an environment that was reset is that of its new episode.
+// `steps` steps of `n` environments. Pointers marked (optional) may be null: then it is not
+// written. Arrays are [steps, n, ...], dense, and what they hold belongs to the moment after the
+// step; the observation of an environment that was reset is that of its new episode.
 struct Rollout {
   void* state = nullptr;  // lanes: uint32[words, n]; rows: uint8[n, bytes]
   int64_t n = 0;
@@ -30,11 +30,11 @@ struct Rollout {
   int64_t max_steps = 0;          // time limit; 0: none
   const void* actions = nullptr;  // uint8 or float32; null: uniform random ones
   void* drawn = nullptr;          // (optional) the random actions
-  uint64_t clock = 0;             // steps taken since the environments were seeded, for random actions
-  float* observation = nullptr;   // (optional)
-  float* reward = nullptr;        // (optional)
-  uint8_t* terminated = nullptr;  // (optional)
-  uint8_t* truncated = nullptr;   // (optional)
+  uint64_t clock = 0;  // steps taken since the environments were seeded, for random actions
+  float* observation = nullptr;       // (optional)
+  float* reward = nullptr;            // (optional)
+  uint8_t* terminated = nullptr;      // (optional)
+  uint8_t* truncated = nullptr;       // (optional)
   float* next_observation = nullptr;  // (optional) before any reset
   float* episode_return = nullptr;    // (optional) 0 where no episode ended
   int32_t* episode_length = nullptr;  // (optional) 0 where no episode ended
@@ -56,7 +56,7 @@ struct Reset {
 // One environment, compiled for one instruction set, with its options fixed.
 class Kernel {
  public:
-  virtual ~Kernel() = default;
+  virtual ~Kernel();  // in dispatch.cpp, so that what the compiler makes for this class is there
   virtual const Description& description() const = 0;
   virtual size_t state_bytes() const = 0;  // per environment, bookkeeping included
   virtual void reset(const Reset& job) const = 0;

@@ -12,7 +12,11 @@ namespace headrace::HEADRACE_ISA {
 template <class L, auto index, int... l>
 HEADRACE_INLINE typename L::f32 shuffle(typename L::f32 a, typename L::f32 b,
                                         std::integer_sequence<int, l...>) {
+#if defined(__clang__)
   return __builtin_shufflevector(a, b, index(l)...);
+#else  // GCC has the other one only from version 12 on
+  return __builtin_shuffle(a, b, typename L::i32{index(l)...});
+#endif
 }
 template <class L, auto index>
 HEADRACE_INLINE typename L::f32 shuffle(typename L::f32 a, typename L::f32 b) {

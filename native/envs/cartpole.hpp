@@ -49,9 +49,8 @@ struct CartPole {
     const f32 force = action == 1 ? f32{} + kForce : f32{} - kForce;
     const auto [sin, cos] = sincos<L>(s.theta);
     const f32 push = (force + pole_moment * (s.theta_dot * s.theta_dot) * sin) * (1 / kTotalMass);
-    const f32 theta_acc =
-        (kGravity * sin - cos * push) /
-        (kHalfLength * (4.0f / 3.0f - kMassPole / kTotalMass * (cos * cos)));
+    const f32 theta_acc = (kGravity * sin - cos * push) /
+                          (kHalfLength * (4.0f / 3.0f - kMassPole / kTotalMass * (cos * cos)));
     const f32 x_acc = push - pole_moment / kTotalMass * (theta_acc * cos);
 
     s.x += kTau * s.x_dot;
@@ -59,8 +58,8 @@ struct CartPole {
     s.theta += kTau * s.theta_dot;
     s.theta_dot += kTau * theta_acc;
 
-    const i32 fallen = (s.x < -kXLimit) | (s.x > kXLimit) | (s.theta < -kThetaLimit) |
-                       (s.theta > kThetaLimit);
+    const i32 fallen =
+        (s.x < -kXLimit) | (s.x > kXLimit) | (s.theta < -kThetaLimit) | (s.theta > kThetaLimit);
     return {f32{} + 1.0f, fallen};
   }
 

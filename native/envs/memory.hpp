@@ -25,7 +25,10 @@ class Memory {
       .observation_high = {1, 1, 1, 1},
       .action_size = 4,
       .max_episode_steps = 1000,
-      .options = {{.name = "state_bytes", .fallback = 1024, .low = 64, .high = 4 << 20,
+      .options = {{.name = "state_bytes",
+                   .fallback = 1024,
+                   .low = 64,
+                   .high = 4 << 20,
                    .multiple_of = 16}},
   };
 
