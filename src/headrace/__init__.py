@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reinforcement-learning experience at the hardware's limit.
 
-    envs = headrace.make_vec("CartPole-v1", num_envs=1024)       # a gymnasium.vector.VectorEnv
-    batch = headrace.collect("CartPole-v1", num_envs=20, steps=32)
-    source = headrace.make_collector("CartPole-v1", rung="native-fused", num_envs=4096, steps=32)
-    batch = source.collect()                                      # again and again
+envs = headrace.make_vec("CartPole-v1", num_envs=1024)       # a gymnasium.vector.VectorEnv
+batch = headrace.collect("CartPole-v1", num_envs=20, steps=32)
+source = headrace.make_collector("CartPole-v1", rung="native-fused", num_envs=4096, steps=32)
+batch = source.collect()                                      # again and again
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import ExtraMissingError, HeadraceError, WorkerDiedError
+from headrace.make_vec import make_vec  # and with it, every environment is known to Gymnasium
 
 if TYPE_CHECKING:
     from headrace.collect.base import Collector
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from headrace.collect.rungs import collect, make_collector
     from headrace.envs.registry import register, spec
     from headrace.envs.spec import EnvSpec
+    from headrace.report.ladder import ladder
+else:
+    from headrace import collect  # the package, which is the function as well
 
 __version__ = "0.1.0"
 
@@ -30,7 +34,7 @@ _HOMES = {
     "MlpPolicy": "headrace.collect.policy",
     "Policy": "headrace.collect.policy",
     "PolicyKey": "headrace.collect.policy",
-    "collect": "headrace.collect.rungs",
+    "ladder": "headrace.report.ladder",
     "make_collector": "headrace.collect.rungs",
     "register": "headrace.envs.registry",
     "spec": "headrace.envs.registry",
@@ -48,7 +52,9 @@ __all__ = [
     "WorkerDiedError",
     "__version__",
     "collect",
+    "ladder",
     "make_collector",
+    "make_vec",
     "register",
     "spec",
 ]

@@ -20,9 +20,12 @@ class WorkerDiedError(HeadraceError, RuntimeError):
     """A worker process ended, or raised, before its work was done."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> HeadraceError:
-    """An error for a name that does not exist, with those that resemble it."""
+def unknown(
+    kind: str, name: str, known: Iterable[str], foremost: Iterable[str] | None = None
+) -> HeadraceError:
+    """An error for a name that does not exist, with those that resemble it, or else `foremost`."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    listed = names if foremost is None else sorted(foremost)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(listed)}"
     return HeadraceError(f"unknown {kind} '{name}'; {hint}")

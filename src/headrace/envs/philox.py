@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Randomness that depends on nothing but what it is for: native/core/rng.hpp, over arrays.
 
-Philox4x32-10 (Salmon et al., SC 2011): four words are a pure function of the key, a 64-bit seed, and
-the counter (environment index, low, high, stream). The streams and the maps from words to values are
-those of the native core, bit for bit, and are written down there; `POLICY` is the arrays' alone.
+Philox4x32-10 (Salmon et al., SC 2011): four words are a pure function of the key, a 64-bit seed,
+and the counter (environment index, low, high, stream). The streams and the maps from words to
+values are those of the native core, bit for bit, and are written down there; `POLICY` is the
+arrays' alone.
 """
 
 from __future__ import annotations
@@ -33,22 +34,28 @@ def identify(ns: Namespace, num_envs: int, seed: int, first_env: int = 0) -> Ide
     index = np.arange(first_env, first_env + num_envs, dtype=np.uint32)
     low = np.full(num_envs, seed & 0xFFFFFFFF, np.uint32)
     high = np.full(num_envs, seed >> 32, np.uint32)
-    if ns.name == "torch":
-        index, low, high = (words.view(np.int32) for words in (index, low, high))
-    return Identity(*(ns.xp.asarray(words) for words in (index, low, high)))
+    return Identity(*(_to_words(ns, words) for words in (index, low, high)))
 
 
-def philox(ns: Namespace, counter: tuple[Array, ...], key: tuple[Array, Array]) -> tuple[Array, ...]:
+def _to_words(ns: Namespace, words: np.ndarray) -> Array:
+    return ns.xp.asarray(words.view(np.int32) if ns.name == "torch" else words)
+
+
+def philox(
+    ns: Namespace, counter: tuple[Array, ...], key: tuple[Array, Array]
+) -> tuple[Array, ...]:
     """Four words for every four words of counter and two of key; shapes broadcast."""
-    c0, c1, c2, c3 = counter
-    k0, k1 = key
-    for _ in range(10):
-        high0, low0 = ns.multiply_wide(c0, 0xD2511F53)
-        high1, low1 = ns.multiply_wide(c2, 0xCD9E8D57)
-        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-        k0 = k0 + ns.constant(0x9E3779B9)
-        k1 = k1 + ns.constant(0xBB67AE85)
-    return c0, c1, c2, c3
+    first, second, bump0, bump1 = 0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85
+    words = tuple(ns.xp.broadcast_arrays(*counter, *key))
+
+    def one_round(_: Any, words: tuple[Array, ...]) -> tuple[Array, ...]:
+        c0, c1, c2, c3, k0, k1 = words
+        high0, low0 = ns.multiply_wide(c0, first)
+        high1, low1 = ns.multiply_wide(c2, second)
+        bumped = (k0 + ns.constant(bump0), k1 + ns.constant(bump1))
+        return (high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0, *bumped)
+
+    return ns.repeat(10, one_round, words)[:4]
 
 
 def block(ns: Namespace, who: Identity, low: Array, high: Array, stream: int) -> tuple[Array, ...]:
@@ -80,7 +87,7 @@ class ResetDraws:
         return self._block[(self._used - 1) % 4]
 
     def words(self, count: int) -> Array:
-        """The next `count` words (a multiple of four, and nothing drawn before), on a trailing axis."""
+        """The first `count` words, a multiple of four, on a trailing axis."""
         assert self._used == 0
         assert count % 4 == 0
         self._used = count
@@ -97,6 +104,60 @@ class ResetDraws:
         return np.float32(low) + width * unit_interval(self._ns, self.word())
 
 
+class ActionBlocks(NamedTuple):
+    """The blocks of the action stream that some steps need, whenever those begin."""
+
+    low: Array
+    """[blocks] words; with `high` the blocks' numbers."""
+    high: Array
+    draw: Array
+    """The first draw of the first step, counted from the start of the first block: one integer."""
+
+
+def action_blocks(space: gymnasium.Space, clock: int, steps: int) -> ActionBlocks:
+    """The blocks for the steps from `clock` on, as NumPy arrays.
+
+    Their shapes depend on `steps` alone: a compiled program that takes them serves every clock.
+    """
+    per_block = 128 // _draw_bits(space)
+    first, draw = divmod(clock * _components(space), per_block)
+    count = (steps * _components(space) + per_block - 2) // per_block + 1
+    numbers = [first + number for number in range(count)]
+    low = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)
+    high = np.array([number >> 32 & 0xFFFFFFFF for number in numbers], np.uint32)
+    return ActionBlocks(low, high, np.array(draw, np.int32))
+
+
+def action_words(ns: Namespace, who: Identity, blocks: ActionBlocks) -> Array:
+    """The words of the blocks, one after the other: [words, num_envs]."""
+    low, high = blocks.low[:, None], blocks.high[:, None]
+    # Many blocks a call where environments are few, but no more than stay in the cache.
+    at_once = max(1, ns.chunk // who.index.shape[0])
+    parts = []
+    for first in range(0, low.shape[0], at_once):
+        rows = slice(first, first + at_once)
+        four = block(ns, who, low[rows], high[rows], ACTION)
+        words = ns.xp.stack(four, axis=1)  # [blocks, 4, num_envs]
+        parts.append(words.reshape((-1, words.shape[-1])))
+    return ns.xp.concat(parts, axis=0)
+
+
+def action_at(ns: Namespace, space: gymnasium.Space, words: Array, draw: Array) -> Array:
+    """Actions [..., num_envs, ...] of steps whose first draws are `draw[...]` of `words`."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        bits = _draw_bits(space)
+        chosen = words[draw * bits // 32]
+        if bits == 32:
+            return ns.multiply_wide(chosen, int(space.n))[0]
+        return (chosen >> ns.words(draw * bits % 32)[..., None]) & ((1 << bits) - 1)
+    assert isinstance(space, gymnasium.spaces.Box)
+    components = [words[draw + c] for c in range(_components(space))]
+    unit = unit_interval(ns, ns.xp.stack(components, axis=-1))
+    low = ns.xp.asarray(space.low.astype(np.float32).reshape(-1))
+    high = ns.xp.asarray(space.high.astype(np.float32).reshape(-1))
+    return (low + (high - low) * unit).reshape((*unit.shape[:-1], *space.shape))
+
+
 def random_actions(
     ns: Namespace, space: gymnasium.Space, who: Identity, clock: int, steps: int
 ) -> Array:
@@ -104,60 +165,24 @@ def random_actions(
 
     The very ones that the native kernels draw. Discrete ones are words; the caller narrows them.
     """
+    blocks = action_blocks(space, clock, steps)
+    low, high = _to_words(ns, blocks.low), _to_words(ns, blocks.high)
+    words = action_words(ns, who, ActionBlocks(low, high, blocks.draw))
+    draws = blocks.draw + np.arange(steps) * _components(space)
+    return action_at(ns, space, words, ns.xp.asarray(draws))
+
+
+def _draw_bits(space: gymnasium.Space) -> int:
+    """How many bits of a block one draw takes."""
     if isinstance(space, gymnasium.spaces.Discrete):
-        return _random_choices(ns, int(space.n), who, clock, steps)
+        return {2: 1, 4: 2, 16: 4, 256: 8}.get(int(space.n), 32)
     if isinstance(space, gymnasium.spaces.Box) and space.is_bounded():
-        return _random_components(ns, space, who, clock, steps)
+        return 32
     raise HeadraceError(f"no random policy for the action space {space}; give a policy")
 
 
-def _random_choices(ns: Namespace, n: int, who: Identity, clock: int, steps: int) -> Array:
-    width = {2: 1, 4: 2, 16: 4, 256: 8}.get(n, 0)
-    if width == 0:
-        words = _action_words(ns, who, clock, steps)
-        return ns.multiply_wide(words, n)[0]
-    per_block = 128 // width
-    first = clock // per_block
-    count = (clock + steps - 1) // per_block - first + 1
-    xp = ns.xp
-    fields = []
-    for number in range(first, first + count):
-        begin = max(clock - number * per_block, 0)
-        end = min(clock + steps - number * per_block, per_block)
-        for word, bits in enumerate(_action_block(ns, who, number)):
-            places = range(max(begin * width, word * 32), min(end * width, word * 32 + 32), width)
-            if places:
-                shifts = xp.asarray(
-                    np.array([place % 32 for place in places], np.int32), dtype=ns.word
-                )
-                fields.append((bits[None] >> shifts[:, None]) & ((1 << width) - 1))
-    return xp.concat(fields, axis=0)
-
-
-def _random_components(
-    ns: Namespace, space: gymnasium.spaces.Box, who: Identity, clock: int, steps: int
-) -> Array:
-    size = int(np.prod(space.shape))
-    words = _action_words(ns, who, clock * size, steps * size)  # [steps * size, num_envs]
-    low = ns.xp.asarray(space.low.astype(np.float32).reshape(-1))
-    high = ns.xp.asarray(space.high.astype(np.float32).reshape(-1))
-    unit = unit_interval(ns, words).reshape((steps, size, words.shape[1]))
-    values = low + (high - low) * ns.xp.permute_dims(unit, (0, 2, 1))
-    return values.reshape((steps, words.shape[1], *space.shape))
-
-
-def _action_words(ns: Namespace, who: Identity, first_draw: int, draws: int) -> Array:
-    """A word for each draw: [draws, num_envs]."""
-    begin, end = first_draw // 4, (first_draw + draws - 1) // 4
-    blocks = [ns.xp.stack(_action_block(ns, who, number)) for number in range(begin, end + 1)]
-    words = ns.xp.concat(blocks, axis=0)
-    offset = first_draw - begin * 4
-    return words[offset : offset + draws]
-
-
-def _action_block(ns: Namespace, who: Identity, number: int) -> tuple[Array, ...]:
-    low, high = ns.constant(number & 0xFFFFFFFF), ns.constant(number >> 32)
-    return block(ns, who, low, high, ACTION)
+def _components(space: gymnasium.Space) -> int:
+    return int(np.prod(space.shape or ()))
 
 
 def policy_uniforms(ns: Namespace, key: Any, count: int) -> list[Array]:

@@ -7,11 +7,13 @@ an entry point in the group "headrace.environments" whose target is a function t
 
 from __future__ import annotations
 
-import importlib.metadata
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec as GymnasiumSpec
 
 from headrace.envs.spec import EnvEntry, EnvSpec
 from headrace.errors import HeadraceError, unknown
@@ -33,7 +35,19 @@ def register(
         raise HeadraceError(f"{id}: give at least one definition: gym, array or native")
     if id in _entries:
         raise HeadraceError(f"{id} is registered already")
-    _entries[id] = EnvEntry(id, gym, array, native, max_episode_steps)
+    entry = EnvEntry(id, gym, array, native, max_episode_steps)
+    _tell_gymnasium(entry)
+    _entries[id] = entry
+
+
+def is_registered(id: str) -> bool:  # noqa: A002
+    """Whether there is an environment of this name besides Gymnasium's own."""
+    return id in _entries
+
+
+def gymnasium_id(id: str) -> str:  # noqa: A002
+    """The name by which Gymnasium knows a registered environment."""
+    return f"headrace/{id.replace('/', '.')}"
 
 
 def entries() -> list[EnvEntry]:
@@ -54,41 +68,45 @@ def spec(
     """
     entry = _find(id)
     limit = entry.max_episode_steps if max_episode_steps is None else max_episode_steps
-    if limit is not None and limit < 0:
-        raise HeadraceError(f"max_episode_steps is {limit}; it must be at least 0 (0: no limit)")
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
+        raise HeadraceError(f"max_episode_steps is {limit!r}; it must be at least 0 (0: no limit)")
     observation_space, action_space = _spaces(entry, options)
     return EnvSpec(entry, observation_space, action_space, limit or None, options)
 
 
 def _find(name: str) -> EnvEntry:
     _load_plugins()
-    if name in _entries:
-        return _entries[name]
+    for entry in _entries.values():
+        if name in (entry.id, gymnasium_id(entry.id)):
+            return entry
     found = gymnasium.registry.get(name)
     if found is None or found.entry_point is None:
-        raise unknown("environment", name, {*_entries, *gymnasium.registry})
-    return EnvEntry(
-        name, gym=_bare_maker(found), max_episode_steps=found.max_episode_steps
-    )
+        theirs = {one for one in gymnasium.registry if not one.startswith("headrace/")}
+        raise unknown("environment", name, {*_entries, *theirs}, _entries)
+    return EnvEntry(name, gym=_BareMaker(found), max_episode_steps=found.max_episode_steps)
 
 
-def _bare_maker(found: gymnasium.envs.registration.EnvSpec) -> Callable[..., gymnasium.Env]:
-    def make(**options: Any) -> gymnasium.Env:
+@dataclass(frozen=True)
+class _BareMaker:
+    """Makes an environment of Gymnasium's; picklable, and good where its id is not registered."""
+
+    found: GymnasiumSpec
+
+    def __call__(self, **options: Any) -> gymnasium.Env:
         # Time limits and order checks are ours; the environment's own extra wrappers stay.
         try:
             env = gymnasium.make(
-                found.id, max_episode_steps=-1, disable_env_checker=True, **options
+                self.found, max_episode_steps=-1, disable_env_checker=True, **options
             )
         except gymnasium.error.DependencyNotInstalled as error:
-            raise HeadraceError(f"{found.id}: {error}") from error
+            raise HeadraceError(f"{self.found.id}: {error}") from error
         return env.env if isinstance(env, gymnasium.wrappers.OrderEnforcing) else env
-
-    return make
 
 
 def _spaces(entry: EnvEntry, options: dict[str, Any]) -> tuple[gymnasium.Space, gymnasium.Space]:
     # The cheapest definition answers: the native one has its spaces as constants.
-    draft = EnvSpec(entry, gymnasium.spaces.Discrete(1), gymnasium.spaces.Discrete(1), None, options)
+    unknown_yet = gymnasium.spaces.Discrete(1)
+    draft = EnvSpec(entry, unknown_yet, unknown_yet, None, options)
     try:
         if entry.native:
             made = draft.make_native()
@@ -97,9 +115,24 @@ def _spaces(entry: EnvEntry, options: dict[str, Any]) -> tuple[gymnasium.Space, 
         else:
             made = draft.make_gym()
             made.close()
-    except TypeError as error:
-        raise HeadraceError(f"{entry.id}: {error}") from error
+    except HeadraceError:
+        raise
+    except Exception as error:  # what an environment's own constructor raises, its package missing
+        raise HeadraceError(f"{entry.id} cannot be made: {error}") from error
     return made.observation_space, made.action_space
+
+
+def _tell_gymnasium(entry: EnvEntry) -> None:
+    """For `gymnasium.make_vec("headrace/ID")`; with a gym definition `gymnasium.make` as well."""
+    try:
+        gymnasium.register(
+            gymnasium_id(entry.id),
+            entry_point=entry.gym,
+            vector_entry_point=f"headrace.make_vec:{entry.id}",
+            max_episode_steps=entry.max_episode_steps,
+        )
+    except gymnasium.error.Error as error:
+        raise HeadraceError(f"Gymnasium does not take the id '{entry.id}': {error}") from error
 
 
 def _load_plugins() -> None:
@@ -107,8 +140,16 @@ def _load_plugins() -> None:
     if _plugins_loaded:
         return
     _plugins_loaded = True
+    import importlib.metadata  # only now: it is not light
+
     for plugin in importlib.metadata.entry_points(group="headrace.environments"):
-        plugin.load()()
+        try:
+            plugin.load()()
+        except Exception as error:  # somebody else's: the rest must go on
+            warnings.warn(
+                f"the environments of '{plugin.name}' ({plugin.value}) are missing: {error}",
+                stacklevel=2,
+            )
 
 
 register(

@@ -19,6 +19,7 @@ from headrace.errors import ExtraMissingError
 
 Array = Any
 Tree = Any
+Rows = Callable[[Array], Array]
 
 
 class Namespace(ABC):
@@ -28,14 +29,16 @@ class Namespace(ABC):
     xp: Any
     word: Any
     """The dtype of 32-bit words: additions and products wrap."""
+    chunk: int = 1 << 13
+    """Elements that an operation is best given at a time."""
 
     def words(self, value: Array) -> Array:
         """Integers as words."""
         return self.xp.astype(value, self.word)
 
-    def constant(self, value: int) -> Array:
-        """A word of a known value."""
-        return self.xp.asarray(np.uint32(value), dtype=self.word)
+    def constant(self, value: int) -> Any:
+        """A word of a known value, to calculate with."""
+        return np.uint32(value)
 
     def shift_right(self, word: Array, places: int) -> Array:
         """A logical shift, whatever the sign of the library's words."""
@@ -62,22 +65,59 @@ class Namespace(ABC):
 
         return self.map(pick, chosen, otherwise)
 
+    def repeat(self, times: int, body: Callable[[Any, Tree], Tree], start: Tree) -> Tree:
+        """`body(number, tree)` for the numbers 0, 1, ... `times` - 1, from one to the next."""
+        tree = start
+        for number in range(times):
+            tree = body(number, tree)
+        return tree
+
     @abstractmethod
     def multiply_wide(self, a: Array, multiplier: int) -> tuple[Array, Array]:
         """The high and the low word of a product of words."""
 
     @abstractmethod
-    def replace(self, mask: Array, make: Callable[[Callable[[Array], Array]], Tree],
-                current: Tree) -> Tree:
+    def when_any(self, mask: Array, then: Callable[[], Tree], otherwise: Tree) -> Tree:
+        """`then()` if the mask is set anywhere. `then()` must equal `otherwise` if it is not."""
+
+    @abstractmethod
+    def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
         """`current` with the rows where `mask` is set replaced by those of `make`.
 
-        `make(rows)` builds new rows from inputs that it passes through `rows`, which picks those that
-        are wanted, or all of them.
+        `make(rows)` builds new rows from inputs that it passes through `rows`, which picks those
+        that are wanted, or all of them.
         """
 
 
-class NumPy(Namespace):
+class _Eager(Namespace):
     """Rows are replaced by their positions: work is done only for those that need it."""
+
+    def when_any(self, mask: Array, then: Callable[[], Tree], otherwise: Tree) -> Tree:
+        """A branch."""
+        return then() if bool(mask.any()) else otherwise
+
+    def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
+        """By fancy indexing."""
+        where = self.positions(mask)
+
+        def put(old: Array, new: Array) -> Array:
+            out = self.copy(old)
+            out[where] = new
+            return out
+
+        return self.map(put, current, make(lambda array: array[where]))
+
+    @abstractmethod
+    def positions(self, mask: Array) -> tuple[Array, ...]:
+        """Where the mask is set: indices on each of its axes."""
+
+    @abstractmethod
+    def copy(self, array: Array) -> Array:
+        """The same in memory of its own."""
+
+
+class NumPy(_Eager):
+    """The host's own."""
 
     name = "numpy"
     xp = np
@@ -88,26 +128,21 @@ class NumPy(Namespace):
         product = a.astype(np.uint64) * np.uint64(multiplier)
         return (product >> np.uint64(32)).astype(np.uint32), product.astype(np.uint32)
 
-    def replace(self, mask: Array, make: Callable[[Callable[[Array], Array]], Tree],
-                current: Tree) -> Tree:
-        """By fancy indexing."""
-        if not mask.any():
-            return current
+    def positions(self, mask: Array) -> tuple[Array, ...]:
+        """By `nonzero`."""
+        return mask.nonzero()
 
-        def put(old: Array, new: Array) -> Array:
-            out = old.copy()
-            out[mask] = new
-            return out
-
-        return self.map(put, current, make(lambda array: array[mask]))
+    def copy(self, array: Array) -> Array:
+        """By `copy`."""
+        return array.copy()
 
 
-class Torch(Namespace):
-    """Eager or compiled: a compiled program cannot branch on values, and computes every row."""
+class Torch(_Eager):
+    """Eager tensors; words are signed."""
 
     name = "torch"
 
-    def __init__(self, compiled: bool = False):
+    def __init__(self) -> None:
         try:
             import array_api_compat.torch as xp
             import torch
@@ -115,11 +150,10 @@ class Torch(Namespace):
             raise ExtraMissingError("torch", "torch") from error
         self.xp = xp
         self.word = torch.int32
-        self.compiled = compiled
 
-    def constant(self, value: int) -> Array:
-        """The signed word of the same bits."""
-        return self.xp.asarray(int(np.uint32(value).astype(np.int32)), dtype=self.word)
+    def constant(self, value: int) -> Any:
+        """The signed number of the same bits."""
+        return value - (1 << 32) if value >= 1 << 31 else value
 
     def multiply_wide(self, a: Array, multiplier: int) -> tuple[Array, Array]:
         """By 64-bit integers; their overflow keeps the bits."""
@@ -127,26 +161,32 @@ class Torch(Namespace):
         product = (torch.astype(a, torch.int64) & 0xFFFFFFFF) * multiplier
         return torch.astype(product >> 32, self.word), torch.astype(product, self.word)
 
-    def replace(self, mask: Array, make: Callable[[Callable[[Array], Array]], Tree],
-                current: Tree) -> Tree:
-        """By positions where eager, by a choice over all rows where compiled."""
-        if self.compiled:
-            return self.where(mask, make(lambda array: array), current)
-        if not bool(mask.any()):
-            return current
+    def positions(self, mask: Array) -> tuple[Array, ...]:
+        """By `nonzero`."""
+        return mask.nonzero(as_tuple=True)
 
-        def put(old: Array, new: Array) -> Array:
-            out = old.clone()
-            out[mask] = new
-            return out
+    def copy(self, array: Array) -> Array:
+        """By `clone`."""
+        return array.clone()
 
-        return self.map(put, current, make(lambda array: array[mask]))
+
+class CompiledTorch(Torch):
+    """A compiled program that cannot branch on values: every row is computed, and one is chosen."""
+
+    def when_any(self, mask: Array, then: Callable[[], Tree], otherwise: Tree) -> Tree:
+        """No branch."""
+        return then()
+
+    def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
+        """By a choice over all rows."""
+        return self.where(mask, make(lambda array: array), current)
 
 
 class Jax(Namespace):
     """Traced: rows are chosen, not branched on; nothing is computed where no row is wanted."""
 
     name = "jax"
+    chunk = 1 << 62  # XLA divides the work itself
 
     def __init__(self) -> None:
         import jax
@@ -156,30 +196,27 @@ class Jax(Namespace):
         self.xp = jnp
         self.word = jnp.uint32
 
-    def multiply_wide(self, a: Array, multiplier: int) -> tuple[Array, Array]:
-        """By 16-bit limbs: JAX has no 64-bit integers unless asked globally."""
-        low_m, high_m = multiplier & 0xFFFF, multiplier >> 16
-        low_a, high_a = a & 0xFFFF, a >> 16
-        low_low, high_low, low_high = low_a * low_m, high_a * low_m, low_a * high_m
-        middle = (low_low >> 16) + (high_low & 0xFFFF) + (low_high & 0xFFFF)
-        high = high_a * high_m + (high_low >> 16) + (low_high >> 16) + (middle >> 16)
-        return high, a * self.constant(multiplier)
+    def repeat(self, times: int, body: Callable[[Any, Tree], Tree], start: Tree) -> Tree:
+        """By a loop: XLA computes a long chain anew for each of its results."""
+        return self.jax.lax.fori_loop(0, times, body, start, unroll=5)
 
-    def replace(self, mask: Array, make: Callable[[Callable[[Array], Array]], Tree],
-                current: Tree) -> Tree:
-        """Under one condition for the whole batch."""
-        return self.jax.lax.cond(
-            mask.any(),
-            lambda: self.where(mask, make(lambda array: array), current),
-            lambda: current,
-        )
+    def multiply_wide(self, a: Array, multiplier: int) -> tuple[Array, Array]:
+        """By 64-bit integers, which JAX has where they are asked for."""
+        with self.jax.enable_x64(True):
+            product = a.astype(self.xp.uint64) * np.uint64(multiplier)
+            high = (product >> np.uint64(32)).astype(self.word)
+            return high, product.astype(self.word)
+
+    def when_any(self, mask: Array, then: Callable[[], Tree], otherwise: Tree) -> Tree:
+        """One condition for the whole batch."""
+        return self.jax.lax.cond(mask.any(), then, lambda: otherwise)
+
+    def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
+        """By a choice over all rows."""
+        return self.where(mask, make(lambda array: array), current)
 
 
 @cache
 def namespace(name: str) -> Namespace:
     """By name: "numpy", "jax", "torch", or "torch-compile"."""
-    if name == "numpy":
-        return NumPy()
-    if name == "jax":
-        return Jax()
-    return Torch(compiled=name == "torch-compile")
+    return {"numpy": NumPy, "jax": Jax, "torch": Torch, "torch-compile": CompiledTorch}[name]()
