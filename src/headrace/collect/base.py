@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -97,14 +99,18 @@ class Collector(ABC):
         self.close()
 
 
+ENDS = ("final_obs", "end_at", "episode_return", "episode_length")
+"""What `HostBuffers` keep of episodes that ended, one row each."""
+
+
 class HostBuffers:
     """The memory of a batch on the host: allocated once, written again and again.
 
     `obs` has a row more than there are steps; row t + 1 is what follows step t, and after a batch
-    the last row becomes the first.
+    the last row becomes the first. `zeros(shape, dtype)` gives the memory.
     """
 
-    def __init__(self, request: Request):
+    def __init__(self, request: Request, zeros: Callable[..., np.ndarray] = np.zeros):
         steps, num_envs = request.steps, request.num_envs
         obs, action = request.spec.observation_space, request.spec.action_space
         for what, space in (("observations", obs), ("actions", action)):
@@ -116,16 +122,30 @@ class HostBuffers:
         obs_shape, action_shape = obs.shape or (), action.shape or ()
         obs_dtype = np.float32 if obs.dtype == np.float64 else obs.dtype
         room = steps * num_envs
-        self.obs = np.zeros((steps + 1, num_envs, *obs_shape), obs_dtype)
-        self.action = np.zeros((steps, num_envs, *action_shape), action_dtype(action))
-        self.reward = np.zeros((steps, num_envs), np.float32)
-        self.terminated = np.zeros((steps, num_envs), np.bool_)
-        self.truncated = np.zeros((steps, num_envs), np.bool_)
-        self.final_obs = np.zeros((room, *obs_shape), obs_dtype)
-        self.end_at = np.zeros((room, 2), np.int32)
-        self.episode_return = np.zeros(room, np.float32)
-        self.episode_length = np.zeros(room, np.int32)
+        self.obs = zeros((steps + 1, num_envs, *obs_shape), obs_dtype)
+        self.action = zeros((steps, num_envs, *action_shape), action_dtype(action))
+        self.reward = zeros((steps, num_envs), np.float32)
+        self.terminated = zeros((steps, num_envs), np.bool_)
+        self.truncated = zeros((steps, num_envs), np.bool_)
+        self.final_obs = zeros((room, *obs_shape), obs_dtype)
+        self.end_at = zeros((room, 2), np.int32)
+        self.episode_return = zeros(room, np.float32)
+        self.episode_length = zeros(room, np.int32)
         self.extras: dict[str, np.ndarray] = {}
+
+    def columns(self, first: int, last: int) -> HostBuffers:
+        """The part of environments `first` to `last - 1`, in the same memory.
+
+        Ends of episodes have no columns: each part has a section of their rows to itself.
+        """
+        part = copy.copy(self)
+        for name in ("obs", "action", "reward", "terminated", "truncated"):
+            setattr(part, name, getattr(self, name)[:, first:last])
+        steps = len(self.reward)
+        for name in ENDS:
+            setattr(part, name, getattr(self, name)[first * steps : last * steps])
+        part.extras = {name: array[:, first:last] for name, array in self.extras.items()}
+        return part
 
     def begin(self) -> None:
         """Start a batch: what was last is what comes first."""
@@ -151,6 +171,14 @@ class HostBuffers:
         self.episode_return[rows] = returns
         self.episode_length[rows] = lengths
         return rows.stop
+
+    def take_ends(self, source: HostBuffers, rows: np.ndarray) -> int:
+        """Take these of another's ended episodes in the order (step, environment)."""
+        at = source.end_at[rows]
+        rows = rows[np.lexsort((at[:, 1], at[:, 0]))]
+        for name in ENDS:
+            getattr(self, name)[: len(rows)] = getattr(source, name)[rows]
+        return len(rows)
 
     def batch(self, ends: int) -> Batch:
         """The batch that the buffers hold."""

@@ -3,59 +3,91 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
-from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
-from headrace.collect.batch import Batch
-from headrace.envs.array.base import init, step
+import numpy as np
+
+from headrace.collect.base import Request
+from headrace.collect.stepwise import StepwiseCollector
+from headrace.envs.array.base import Step, init, step
 from headrace.envs.array.namespace import namespace
 
+COUNTED_STEPS = 32
 
-class NumPyCollector(Collector):
+
+class NumPyCollector(StepwiseCollector):
     """NumPy, some dozens of array operations a step."""
 
     rung = "numpy"
-    definition = "array"
 
     def __init__(self, request: Request):
         super().__init__(request)
         self._ns = namespace("numpy")
-        self._env = self.spec.make_array()
-        self._buffers = HostBuffers(request)
-        self._policy = HostPolicy(request)
         self.state, self._buffers.obs[-1] = init(
             self._ns, self._env, request.num_envs, request.seed, request.first_env
         )
 
-    def collect(self, params: Any = None) -> Batch:
-        """Step by step."""
-        buffers, steps = self._buffers, self.request.steps
-        buffers.begin()
-        if self._policy.random:
-            buffers.action[...] = self._policy.draw(self.clock, steps)
-        ends = 0
-        for t in range(steps):
-            if not self._policy.random:
-                action, extras = self._policy.act(params, buffers.obs[t], self.clock + t)
-                buffers.action[t] = action
-                buffers.set_extras(t, extras)
-            self.state, out = step(
-                self._ns, self._env, self.state, buffers.action[t], self.spec.max_episode_steps
-            )
-            buffers.obs[t + 1] = out.obs
-            buffers.reward[t] = out.reward
-            buffers.terminated[t] = out.terminated
-            buffers.truncated[t] = out.truncated
-            (who,) = (out.terminated | out.truncated).nonzero()
-            if len(who):
-                ends = buffers.append_ends(
-                    ends, t, who, out.next_obs[who], out.episode_return[who],
-                    out.episode_length[who],
-                )
-        self.clock += steps
-        return buffers.batch(ends)
+    def _step(self, action: Any) -> Step:
+        limit = self.spec.max_episode_steps
+        self.state, out = step(self._ns, self._env, self.state, action, limit)
+        return out
 
-    @property
+    @cached_property
     def calls_per_step(self) -> float:
-        """Counted by the ladder: every array operation is a call."""
-        return float("nan")
+        """Operations on arrays, counted over some random steps, which leave no trace."""
+        state = self._ns.map(lambda array: array.view(CountedArray), self.state)
+        limit, before = self.spec.max_episode_steps, CountedArray.calls
+        for action in self._policy.draw(self.clock, COUNTED_STEPS):
+            state, _ = step(self._ns, self._env, state, action, limit)
+        return (CountedArray.calls - before) / COUNTED_STEPS
+
+
+class CountedArray(np.ndarray):
+    """An array that counts what is done to it and to what comes of it."""
+
+    calls = 0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Elementwise operations and reductions."""
+        CountedArray.calls += 1
+        plain = {name: _plain(value) for name, value in kwargs.items()}
+        return _counted(getattr(ufunc, method)(*_plain(inputs), **plain))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Functions of NumPy, whatever they do inside."""
+        CountedArray.calls += 1
+        plain = {name: _plain(value) for name, value in kwargs.items()}
+        return _counted(func(*_plain(args), **plain))
+
+    def __getitem__(self, where: Any) -> Any:
+        """Picking."""
+        CountedArray.calls += 1
+        return _counted(_plain(self)[_plain(where)])
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        """Putting."""
+        CountedArray.calls += 1
+        _plain(self)[_plain(where)] = _plain(value)
+
+    def astype(self, *args: Any, **kwargs: Any) -> Any:
+        """Conversion."""
+        CountedArray.calls += 1
+        return _counted(_plain(self).astype(*args, **kwargs))
+
+    def copy(self, *args: Any, **kwargs: Any) -> Any:
+        """Copying."""
+        CountedArray.calls += 1
+        return _counted(_plain(self).copy(*args, **kwargs))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_plain(part) for part in value)
+    return value.view(np.ndarray) if isinstance(value, CountedArray) else value
+
+
+def _counted(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_counted(part) for part in value)
+    return value.view(CountedArray) if isinstance(value, np.ndarray) else value
