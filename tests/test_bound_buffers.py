@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The border to the native core: what it is bound to is checked once, and completely."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from refusals import refusal
+
+import headrace
+from headrace.envs.native import Autoreset, BoundRollout
+
+
+def buffers(**other: np.ndarray) -> dict[str, Any]:
+    """What one step of four CartPoles is bound to, some of it replaced."""
+    good = {
+        "state": headrace.spec("CartPole-v1").make_native().make_state(4),
+        "observation": np.zeros((1, 4, 4), np.float32),
+        "reward": np.zeros((1, 4), np.float32),
+        "terminated": np.zeros((1, 4), np.bool_),
+        "truncated": np.zeros((1, 4), np.bool_),
+    }
+    return good | other
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+WRONG_BUFFERS = [
+    ({"reward": np.zeros((1, 8), np.float32)[:, ::2]}, "reward is not contiguous"),
+    ({"observation": np.zeros((1, 4, 8), np.float32)[..., ::2]}, "observation is not contiguous"),
+    ({"reward": np.zeros((1, 4))}, "reward has dtype float64; it must be float32"),
+    ({"observation": np.zeros((1, 4, 3), np.float32)}, "observation has shape (1, 4, 3)"),
+    ({"reward": np.zeros(4, np.float32)}, "reward has shape (4,); it must be (steps, num_envs)"),
+    ({"truncated": np.zeros((1, 3), np.bool_)}, "truncated has shape (1, 3); it must be (1, 4)"),
+    ({"state": np.zeros((12, 5), np.uint32)}, "state has shape (12, 5); it must be (12, 4)"),
+    ({"state": np.zeros((12, 4), np.float32)}, "state has dtype float32; it must be uint32"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "expected"), WRONG_BUFFERS)
+def test_wrong_buffers(wrong: dict[str, np.ndarray], expected: str) -> None:
+    kernel = headrace.spec("CartPole-v1").make_native().kernel
+    assert expected in refusal(
+        lambda: BoundRollout(
+            kernel,
+            **buffers(**wrong),
+            autoreset=Autoreset.NEXT_STEP,
+            max_episode_steps=500,
+            threads=1,
+        ),
+        (ValueError, TypeError),
+    )
+
+
+@pytest.mark.parametrize("name", ["state", "observation", "reward", "terminated", "truncated"])
+def test_buffers_that_must_not_be_written(name: str) -> None:
+    kernel = headrace.spec("CartPole-v1").make_native().kernel
+    with pytest.raises((TypeError, ValueError)):
+        BoundRollout(
+            kernel,
+            **buffers(**{name: read_only(buffers()[name])}),
+            autoreset=Autoreset.NEXT_STEP,
+            max_episode_steps=500,
+            threads=1,
+        )
