@@ -2,8 +2,8 @@
 """The fastest rung, and the `python` rung, against a bare Gymnasium loop.
 
 Everyone does all of the work: random actions, auto-reset, every transition kept (the bare loop, as
-such loops do, keeps none: in its favour). The loop is benchmarks/peers/gymnasium_loop.py, in its own
-virtual environment.
+such loops do, keeps none: in its favour). The loop is benchmarks/peers/gymnasium_loop.py, in its
+own virtual environment.
 """
 
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fusion, first meaning: calls removed. Many steps in one call from Python, against one step a call.
+"""Fusion, first meaning: calls removed. Many steps in one call from Python, against one a call.
 
 The same kernel, environments, actions and outputs on one thread; only the steps a call does differ.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`step(actions)` through Gymnasium's vector interface, against EnvPool, PufferLib and SyncVectorEnv.
+"""`step(actions)` through Gymnasium's vector API, against EnvPool, PufferLib and SyncVectorEnv.
 
 All step with actions drawn beforehand and reset themselves. EnvPool runs asynchronously, at the
 sizes where it is fastest; PufferLib is its C CartPole at the size where it is fastest, found first.
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import numpy as np
 from harness import Benchmark, collecting, repeat
 from peer import Peer
 from timing import Rate

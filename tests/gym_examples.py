@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 class Counter(gymnasium.Env):
     """Observes episode, step and the last action; may hand out the same array again and again."""
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 7}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 7}
 
     def __init__(
         self,

@@ -77,8 +77,8 @@ def test_other_spaces_too() -> None:
         spec = headrace.spec(name, max_episode_steps=7)
         ours = collect(spec, "processes", num_envs=3, steps=12, workers=2)
         assert_equal(ours, collect(spec, "python", num_envs=3, steps=12))
+    refuse = Policy(Unpicklable(), "numpy")
     with pytest.raises(HeadraceError, match="no such policy"):
-        refuse = Policy(Unpicklable(), "numpy")
         headrace.make_collector(pendulum, rung="processes", num_envs=2, policy=refuse)
 
 
@@ -156,7 +156,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
     if isinstance(theirs, dict):
         assert list(ours) == list(theirs)
         ours, theirs = tuple(ours.values()), tuple(theirs.values())
-    if isinstance(theirs, tuple) or getattr(theirs, "dtype", None) == object:
+    if isinstance(theirs, tuple) or getattr(theirs, "dtype", None) == np.dtype(object):
         for one, other in zip(ours, theirs, strict=True):
             assert_same(one, other)
     elif isinstance(theirs, np.ndarray):
@@ -221,7 +221,7 @@ def test_calls_by_name() -> None:
         assert envs.get_attr("length") == (2, 3, 4)
         assert envs.np_random_seed == (7, 8, 9)
         assert envs.np_random[1].bit_generator.state == envs.np_random[1].bit_generator.state
-        with pytest.raises(HeadraceError, match="AttributeError.*nothing"):
+        with pytest.raises(HeadraceError, match=r"AttributeError.*nothing"):
             envs.call("nothing")
         with pytest.raises(HeadraceError, match="2 values for 3"):
             envs.set_attr("length", [2, 3])
@@ -372,7 +372,7 @@ def run(body: str) -> str:
     assert err == ""
     assert process.returncode == 0
     assert living(process.pid) == []
-    assert not [name for name in os.listdir("/dev/shm") if "headrace" in name]
+    assert not list(Path("/dev/shm").glob("*headrace*"))
     return out
 
 

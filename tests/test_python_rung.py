@@ -2,7 +2,7 @@
 """The `python` rung against Gymnasium's own environments, stepped one by one."""
 
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -68,7 +68,7 @@ def test_transitions_are_gymnasiums(name: str, limit: int, num_envs: int, librar
     arguments: dict[str, Any] = {"num_envs": num_envs, "steps": 20, "seed": 5, "first_env": 3}
     batches = collect(spec, params=params, policy=policy, **arguments)
     replay(spec, batches, seed=5, first_env=3)
-    assert not policy == "random" or not batches[0].extras
+    assert policy != "random" or not batches[0].extras
     if policy != "random":
         assert batches[0].extras["log_prob"].shape == (20, num_envs)
 
@@ -135,7 +135,7 @@ def test_gymnasiums_own_ids_and_options() -> None:
 
 
 class Watched(Trouble):
-    made: list[Any] = []
+    made: ClassVar[list[Any]] = []
 
     def __init__(self, how: str = "", fail_at: int = -1):
         super().__init__(how)

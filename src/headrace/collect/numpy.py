@@ -33,9 +33,14 @@ class NumPyCollector(StepwiseCollector):
         self.state, out = step(self._ns, self._env, self.state, action, limit)
         return out
 
-    @cached_property
+    @property
     def calls_per_step(self) -> float:
-        """Operations on arrays, counted over some random steps, which leave no trace."""
+        """Operations on arrays."""
+        return self._operations
+
+    @cached_property
+    def _operations(self) -> float:
+        """Counted over some random steps, which leave no trace."""
         state = self._ns.map(lambda array: array.view(CountedArray), self.state)
         limit, before = self.spec.max_episode_steps, CountedArray.calls
         for action in self._policy.draw(self.clock, COUNTED_STEPS):

@@ -6,6 +6,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
+
 from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
 from headrace.collect.batch import Batch
 from headrace.envs.array.base import Step
@@ -35,7 +37,7 @@ class StepwiseCollector(Collector):
             buffers.reward[t] = out.reward
             buffers.terminated[t] = out.terminated
             buffers.truncated[t] = out.truncated
-            (who,) = (out.terminated | out.truncated).nonzero()
+            (who,) = np.nonzero(np.logical_or(out.terminated, out.truncated))
             if len(who):
                 returns, lengths = out.episode_return[who], out.episode_length[who]
                 ends = buffers.append_ends(ends, t, who, out.next_obs[who], returns, lengths)

@@ -46,9 +46,14 @@ class TorchCollector(StepwiseCollector):
             self.state, out = self._pure_step(self.state, self._torch.from_numpy(action))
         return Step(*(tensor.numpy() for tensor in out))
 
-    @cached_property
+    @property
     def calls_per_step(self) -> float:
-        """Dispatched operations, counted over some random steps, which leave no trace."""
+        """Dispatched operations."""
+        return self._operations
+
+    @cached_property
+    def _operations(self) -> float:
+        """Counted over some random steps, which leave no trace."""
         from torch.utils._python_dispatch import TorchDispatchMode
 
         class Counter(TorchDispatchMode):
@@ -73,7 +78,7 @@ class TorchCompileCollector(TorchCollector):
 
     def __init__(self, request: Request):
         super().__init__(request)
-        self._pure_step = self._torch.compile(
+        self._pure_step = self._torch.compile(  # pyright: ignore[reportCallIssue]
             self._pure_step, fullgraph=True, dynamic=False, isolate_recompiles=True
         )
         # Arrays that are one in the first state would make a program of their own.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rungs inside XLA share: policies as parts of programs, and the program of a whole batch."""
+"""What the rungs inside XLA share: policies in programs, and the program of a whole batch."""
 
 from __future__ import annotations
 
@@ -139,7 +139,14 @@ class TracedCollector(Collector):
         )
 
     def _run(
-        self, state: Any, obs: Array, rows: Any, params: Any, moment: Moment, first: Array, count: int
+        self,
+        state: Any,
+        obs: Array,
+        rows: Any,
+        params: Any,
+        moment: Moment,
+        first: Array,
+        count: int,
     ) -> tuple[Any, Array, Any]:
         """`count` steps, written to `rows` from row `first` on: the program."""
         prepared = self._policy.prepare(moment)
