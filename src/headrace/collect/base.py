@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import gymnasium
 import numpy as np
 
+from headrace import aligned
 from headrace.collect.batch import Batch
 from headrace.collect.policy import Policy, PolicyKey, action_dtype
 from headrace.envs.array.namespace import namespace
@@ -110,7 +111,7 @@ class HostBuffers:
     the last row becomes the first. `zeros(shape, dtype)` gives the memory.
     """
 
-    def __init__(self, request: Request, zeros: Callable[..., np.ndarray] = np.zeros):
+    def __init__(self, request: Request, zeros: Callable[..., np.ndarray] = aligned.zeros):
         steps, num_envs = request.steps, request.num_envs
         obs, action = request.spec.observation_space, request.spec.action_space
         for what, space in (("observations", obs), ("actions", action)):

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from headrace import aligned
 from headrace.errors import HeadraceError
 
 # libgomp reads this when it is loaded. Its own choice, to spin for milliseconds after every
@@ -75,7 +76,7 @@ class NativeDefinition:
         stands.
         """
         lanes = self.kernel.layout == "lanes"
-        state = np.zeros(self.kernel.state_shape(num_envs), np.uint32 if lanes else np.uint8)
+        state = aligned.zeros(self.kernel.state_shape(num_envs), np.uint32 if lanes else np.uint8)
         self.seed(state, seed, first_env)
         return state
 

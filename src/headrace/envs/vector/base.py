@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from headrace import aligned
 from headrace.envs.spec import EnvSpec
 from headrace.envs.vector.arguments import checked_actions, checked_mask, checked_seeds
 from headrace.errors import HeadraceError
@@ -64,10 +65,10 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
         self._next_seed = checked_seeds(seed, num_envs)
         self._first_env = first_env
         shape, dtype = spec.observation_space.shape or (), spec.observation_space.dtype
-        self._observation = np.zeros((num_envs, *shape), dtype)
-        self._reward = np.zeros(num_envs, np.float32)
-        self._terminated = np.zeros(num_envs, np.bool_)
-        self._truncated = np.zeros(num_envs, np.bool_)
+        self._observation = aligned.zeros((num_envs, *shape), dtype)
+        self._reward = aligned.zeros(num_envs, np.float32)
+        self._terminated = aligned.zeros(num_envs, np.bool_)
+        self._truncated = aligned.zeros(num_envs, np.bool_)
         self._advance: Callable[[Any], int] = self._refuse_unstarted
         """`_take_step`, or what says why no step can be taken now."""
 
