@@ -13,7 +13,7 @@ import numpy.typing as npt
 LINE = 64
 
 
-def zeros(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+def zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """`np.zeros`, aligned: a kernel's 64-byte stores would otherwise touch two lines each."""
     kind = np.dtype(dtype)
     size = math.prod(shape if isinstance(shape, Sequence) else (shape,)) * kind.itemsize
