@@ -105,7 +105,8 @@ class ProcessCollector(Collector):
         # Workers note ends of episodes in sections; here they come together.
         self._buffers = copy.copy(self._shared)
         for name in ENDS:
-            setattr(self._buffers, name, np.zeros_like(getattr(self._shared, name)))
+            if (array := getattr(self._shared, name)) is not None:
+                setattr(self._buffers, name, np.zeros_like(array))
         self._shares = shares(request.num_envs, request.workers)
         theirs = replace(request, policy="random") if self._lockstep else request
         offset = request.first_env
@@ -136,7 +137,9 @@ class ProcessCollector(Collector):
         """Before the first batch: memory for the policy's own outputs, found by calling it once."""
         if self._policy.random or self._buffers.extras:
             return []
-        _, outputs = self._policy.act(params, self._buffers.obs[-1], self.clock)
+        _, outputs = self._policy.act(
+            params, self._buffers.obs[-1], self.clock, self._buffers.mask_at(-1)
+        )
         rows = {name: np.asarray(row) for name, row in outputs.items()}
         extras = [Extra(name, row.shape, row.dtype) for name, row in rows.items()]
         for extra in extras:
@@ -148,7 +151,9 @@ class ProcessCollector(Collector):
         buffers.begin()
         counts: list[Any] = []
         for t in range(self.request.steps):
-            action, extras = self._policy.act(params, buffers.obs[t], self.clock + t)
+            action, extras = self._policy.act(
+                params, buffers.obs[t], self.clock + t, buffers.mask_at(t)
+            )
             buffers.action[t] = action
             buffers.set_extras(t, extras)
             counts = self._pool.tell_all(step)
