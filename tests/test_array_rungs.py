@@ -5,17 +5,18 @@ All are compared with `native-fused`: the same random numbers to the last bit, a
 actions and first states; the arithmetic to rounding.
 """
 
+import re
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from refusals import refusal
 
 import headrace
 from headrace import Batch, MlpPolicy, Policy
-from headrace.collect.native_xla import NativeXlaCollector
-from headrace.collect.traced import TracedCollector
 from headrace.envs.array.namespace import namespace
+from headrace.envs.native_xla import native_step
 from headrace.envs.philox import philox
 
 RUNGS = ("numpy", "torch", "xla", "xla-fused", "native-xla")
@@ -133,19 +134,19 @@ def test_tails_inside_xla(name: str, num_envs: int) -> None:
 
 def test_the_state_is_stepped_in_place() -> None:
     """XLA gives the kernel the old state's memory for the new one: nothing is copied."""
-    collector = headrace.make_collector("CartPole-v1", rung="native-xla", num_envs=64, steps=50)
-    assert isinstance(collector, NativeXlaCollector)
-    collector.collect()
-    text = compiled_text(collector)
+    native = headrace.spec("CartPole-v1").make_native()
+    state, action = native.make_state(64), np.zeros(64, np.uint8)
+
+    def ten_steps(state: Any, action: Any) -> Any:
+        body = lambda _, state: native_step(native, state, action, 500)[0]  # noqa: E731
+        return jax.lax.fori_loop(0, 10, body, state)
+
+    program = jax.jit(ten_steps, donate_argnums=0).lower(state, action).compile()
+    text = program.as_text()
+    assert text is not None
     assert "output_to_operand_aliasing" in text
-    words = str(collector.state.shape[0])
-    assert f"copy(u32[{words},64]" not in text.replace(" ", "")
-
-
-def compiled_text(collector: TracedCollector) -> str:
-    moment = collector._policy.moment(0, 50)
-    arguments = (collector.state, collector._obs, collector._rows, None, moment, np.int32(0))
-    return collector._program.lower(*arguments, count=50).compile().as_text()
+    words = state.shape[0]
+    assert not re.search(rf"copy\(u32\[{words},64\]", text)
 
 
 def test_wrong_policies() -> None:

@@ -173,16 +173,9 @@ class BoundRollout {
 
   // Never touched beyond what episodes end, so the pages mostly stay virtual.
   void make_scratch(const Description& describe, int64_t room) {
-    const int64_t numbers = 4 * sizeof(int32_t), view = describe.observation_bytes();
-    scratch_.reset(new std::byte[room * (numbers + view + describe.mask_bytes() + 1)]);
+    scratch_.reset(new std::byte[room * describe.end_record_bytes()]);
     scratch_counts_.reset(new int32_t[room]);
-    Ends& ends = job_.scratch_ends;
-    ends.at = (int32_t*)scratch_.get();
-    ends.returns = (float*)(ends.at + 2 * room);
-    ends.lengths = (int32_t*)(ends.returns + room);
-    ends.final_observation = ends.lengths + room;
-    ends.final_mask = (uint8_t*)ends.final_observation + room * view;
-    ends.final_to_play = ends.final_mask + room * describe.mask_bytes();
+    job_.scratch_ends = scratch_.get();
     job_.scratch_counts = scratch_counts_.get();
   }
 

@@ -88,6 +88,12 @@ struct Description {
     return observation_size * (observation_kind == ObservationKind::bytes ? 1 : 4);
   }
   constexpr int64_t mask_bytes() const { return masked ? (action_size + 7) / 8 : 0; }
+
+  // An ended episode as the kernels note it before they put all of them into one order: step,
+  // environment, return and length, 32 bits each, and what is seen at the end.
+  constexpr int64_t end_record_bytes() const {
+    return (16 + observation_bytes() + mask_bytes() + (players > 1) + 7) / 8 * 8;
+  }
 };
 
 // What the kernels keep about each environment, behind its own state words (lanes) or in front of

@@ -209,7 +209,12 @@ class LaneKernel final : public Kernel {
       Lists lists;
       const int64_t whole = count / W * W;
       step_vectors<kMode>(state, actions, 0, whole, limit, out, lists);
-      if (whole < count) step_tail<kMode>(state, actions, whole, count, limit, out, lists);
+      if (whole < count) {
+        // Where this block is the whole batch, what follows the row is of a later step, and is
+        // written again then.
+        const bool room = count == job.n && row + whole + W <= job.steps * job.n;
+        step_tail<kMode>(state, actions, whole, count, limit, out, room, lists);
+      }
 
       if (ends.wanted()) {
         const int64_t before = ends.position();
@@ -224,14 +229,20 @@ class LaneKernel final : public Kernel {
   }
 
   static Outputs outputs_at(const Rollout& job, int64_t row) {
-    const auto at = [row](auto* base, int64_t width) { return base ? base + row * width : base; };
-    return {at((float*)job.observation, kObs),
-            at(job.reward, 1),
-            at(job.terminated, 1),
-            at(job.truncated, 1),
-            at((float*)job.next_observation, kObs),
-            at(job.episode_return, 1),
-            at(job.episode_length, 1)};
+    const Outputs all = {
+        (float*)job.observation,      job.reward,         job.terminated,    job.truncated,
+        (float*)job.next_observation, job.episode_return, job.episode_length};
+    return from_column(all, row);
+  }
+
+  HEADRACE_INLINE static Outputs from_column(const Outputs& out, int64_t first) {
+    const auto at = [first](auto* base, int64_t width) {
+      return base ? base + first * width : base;
+    };
+    return {at(out.observation, kObs),      at(out.reward, 1),
+            at(out.terminated, 1),          at(out.truncated, 1),
+            at(out.next_observation, kObs), at(out.episode_return, 1),
+            at(out.episode_length, 1)};
   }
 
   // Steps whole vectors of environments, writes their outputs, and lists which of them ended. What
@@ -291,11 +302,27 @@ class LaneKernel final : public Kernel {
     }
   }
 
-  // The last environments of a block, fewer than a vector.
+  // The last environments of a block, fewer than a vector. `room`: behind their actions and outputs
+  // there is memory for the other lanes.
   template <Autoreset kMode, class View>
-  [[gnu::noinline]] void step_tail(const View& state, const uint8_t* actions, int64_t begin,
-                                   int64_t end, int32_t limit, const Outputs& out,
-                                   Lists& lists) const {
+  HEADRACE_INLINE void step_tail(const View& state, const uint8_t* actions, int64_t begin,
+                                 int64_t end, int32_t limit, const Outputs& out, bool room,
+                                 Lists& lists) const {
+    if (room) {
+      step_vectors<kMode>(state, actions + begin * kActionBytes, begin, begin + W, limit,
+                          from_column(out, begin), lists);
+    } else {
+      step_padded<kMode>(state, actions, begin, end, limit, out, lists);
+    }
+    while (lists.ended.size > 0 && lists.ended.at[lists.ended.size - 1] >= end) --lists.ended.size;
+    while (lists.due.size > 0 && lists.due.at[lists.due.size - 1] >= end) --lists.due.size;
+  }
+
+  // By way of a place that is large enough.
+  template <Autoreset kMode, class View>
+  [[gnu::noinline]] void step_padded(const View& state, const uint8_t* actions, int64_t begin,
+                                     int64_t end, int32_t limit, const Outputs& out,
+                                     Lists& lists) const {
     const int64_t lanes = end - begin;
     uint8_t padded_actions[W * kActionBytes] = {};
     float observation[W * kObs], next_observation[W * kObs], reward[W], episode_return[W];
@@ -306,19 +333,15 @@ class LaneKernel final : public Kernel {
                         {observation, reward, terminated, truncated, next_observation,
                          episode_return, episode_length},
                         lists);
-    while (lists.ended.size > 0 && lists.ended.at[lists.ended.size - 1] >= end) --lists.ended.size;
-    while (lists.due.size > 0 && lists.due.at[lists.due.size - 1] >= end) --lists.due.size;
-
-    if (out.observation) copy_some(out.observation + begin * kObs, observation, lanes * kObs);
-    if (out.reward) copy_some(out.reward + begin, reward, lanes);
-    if (out.terminated) copy_some(out.terminated + begin, terminated, lanes);
-    if (out.truncated) copy_some(out.truncated + begin, truncated, lanes);
-    if (out.next_observation) {
-      copy_some(out.next_observation + begin * kObs, next_observation, lanes * kObs);
-    }
-    if (out.episode_return) {
-      copy_some(out.episode_return + begin, episode_return, lanes);
-      copy_some(out.episode_length + begin, episode_length, lanes);
+    const Outputs to = from_column(out, begin);
+    if (to.observation) copy_some(to.observation, observation, lanes * kObs);
+    if (to.reward) copy_some(to.reward, reward, lanes);
+    if (to.terminated) copy_some(to.terminated, terminated, lanes);
+    if (to.truncated) copy_some(to.truncated, truncated, lanes);
+    if (to.next_observation) copy_some(to.next_observation, next_observation, lanes * kObs);
+    if (to.episode_return) {
+      copy_some(to.episode_return, episode_return, lanes);
+      copy_some(to.episode_length, episode_length, lanes);
     }
   }
 

@@ -46,8 +46,8 @@ struct Rollout {
   float* episode_return = nullptr;    // (optional) 0 where no episode ended
   int32_t* episode_length = nullptr;  // (optional) 0 where no episode ended
   Ends ends = {};                     // (optional, all or none; wants `observation`) steps * n rows
-  Ends scratch_ends = {};             // likewise: working room, wanted with `ends`
-  int32_t* scratch_counts = nullptr;  // likewise
+  std::byte* scratch_ends = nullptr;  // wanted with `ends`: room for steps * n end records
+  int32_t* scratch_counts = nullptr;  // likewise: room for steps * n numbers
   // (optional) Set to the least step * n + environment whose action was illegal where that is an
   // error. What the call has written is then worth nothing, the state included.
   int64_t* refused = nullptr;

@@ -67,12 +67,13 @@ struct Outputs {
   int64_t rows;
   int64_t width;  // bytes of an observation
   int64_t bits;   // bytes of a mask
-  std::unique_ptr<uint8_t[]> observation, next_observation, final_observation, scratch_observation;
-  std::unique_ptr<uint8_t[]> mask, next_mask, final_mask, scratch_mask;
-  std::unique_ptr<uint8_t[]> to_play, next_to_play, final_to_play, scratch_to_play;
-  std::unique_ptr<float[]> reward, episode_return, end_return, scratch;
+  std::unique_ptr<uint8_t[]> observation, next_observation, final_observation;
+  std::unique_ptr<uint8_t[]> mask, next_mask, final_mask;
+  std::unique_ptr<uint8_t[]> to_play, next_to_play, final_to_play;
+  std::unique_ptr<float[]> reward, episode_return, end_return;
   std::unique_ptr<uint8_t[]> terminated, truncated, drawn;
-  std::unique_ptr<int32_t[]> episode_length, ended_at, end_length, scratch_at, scratch_counts;
+  std::unique_ptr<int32_t[]> episode_length, ended_at, end_length, scratch_counts;
+  std::unique_ptr<std::byte[]> scratch_ends;
 
   Outputs(const Description& describe, int64_t steps, int64_t n)
       : rows(steps * n),
@@ -81,23 +82,22 @@ struct Outputs {
         reward(exactly<float>(rows)),
         episode_return(exactly<float>(rows)),
         end_return(exactly<float>(rows)),
-        scratch(exactly<float>(rows)),
         terminated(exactly<uint8_t>(rows)),
         truncated(exactly<uint8_t>(rows)),
         drawn(exactly<uint8_t>(rows * describe.action_components() * describe.action_bytes())),
         episode_length(exactly<int32_t>(rows)),
         ended_at(exactly<int32_t>(rows * 2)),
         end_length(exactly<int32_t>(rows)),
-        scratch_at(exactly<int32_t>(rows * 3)),
-        scratch_counts(exactly<int32_t>(rows)) {
-    for (auto* one : {&observation, &next_observation, &final_observation, &scratch_observation}) {
+        scratch_counts(exactly<int32_t>(rows)),
+        scratch_ends(exactly<std::byte>(rows * describe.end_record_bytes())) {
+    for (auto* one : {&observation, &next_observation, &final_observation}) {
       *one = exactly<uint8_t>(rows * width);
     }
-    for (auto* one : {&mask, &next_mask, &final_mask, &scratch_mask}) {
+    for (auto* one : {&mask, &next_mask, &final_mask}) {
       *one = exactly<uint8_t>(rows * bits);
     }
     const int64_t turns = describe.players > 1 ? rows : 0;
-    for (auto* one : {&to_play, &next_to_play, &final_to_play, &scratch_to_play}) {
+    for (auto* one : {&to_play, &next_to_play, &final_to_play}) {
       *one = exactly<uint8_t>(turns);
     }
   }
@@ -116,8 +116,7 @@ struct Outputs {
     job.next_to_play = next_to_play.get();
     job.ends = {final_observation.get(), ended_at.get(),   end_return.get(),
                 end_length.get(),        final_mask.get(), final_to_play.get()};
-    job.scratch_ends = {scratch_observation.get(),   scratch_at.get(),   scratch.get(),
-                        scratch_at.get() + rows * 2, scratch_mask.get(), scratch_to_play.get()};
+    job.scratch_ends = scratch_ends.get();
     job.scratch_counts = scratch_counts.get();
     if (job.actions == nullptr) job.drawn = drawn.get();
   }
