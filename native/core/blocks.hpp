@@ -3,6 +3,7 @@
 // into one order that does not depend on either.
 #pragma once
 
+#include "lanes.hpp"
 #include "rollout.hpp"
 
 namespace headrace::HEADRACE_ISA {
@@ -24,7 +25,7 @@ class EndList {
   int64_t position() const { return next_; }
 
   // Returns where the last moment of the episode is to be shown.
-  Shown append(int64_t step, int64_t env, float episode_return, int32_t length) {
+  HEADRACE_INLINE Shown append(int64_t step, int64_t env, float episode_return, int32_t length) {
     const int64_t row = next_++;
     ends_.at[2 * row] = (int32_t)step;
     ends_.at[2 * row + 1] = (int32_t)env;
