@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every environment's kernel, for one instruction set: this file is compiled once for each.
+#include "../envs/chess/kernels.hpp"
+
 #include "../envs/cartpole.hpp"
-#include "../envs/chess/game.hpp"
 #include "../envs/memory.hpp"
 #include "../envs/pendulum.hpp"
 #include "dispatch.hpp"
@@ -12,8 +13,8 @@ namespace {
 constexpr KernelEntry kEntries[] = {
     {&CartPole<Lanes<kWidth>>::describe, &LaneKernel<CartPole>::make},
     {&Pendulum<Lanes<kWidth>>::describe, &LaneKernel<Pendulum>::make},
-    {&chess::SelfPlay::describe, &chess::SelfPlay::make},
-    {&chess::AgainstRandom::describe, &chess::AgainstRandom::make},
+    {&chess::kSelfPlay, &chess::make_self_play},
+    {&chess::kAgainstRandom, &chess::make_against_random},
     {&Memory::describe, &RowKernel<Memory>::make},
 };
 }  // namespace
