@@ -45,15 +45,19 @@ class BoundRollout {
     const int64_t steps = rows_of(reward), n = columns_of(reward);
     job_.n = n;
     job_.steps = steps;
+    job_.pitch = steps > 1 ? (int64_t)reward.stride(0) : n;
+    if (job_.pitch < n) throw nb::value_error("reward's rows overlap");
     job_.autoreset = autoreset;
     job_.max_steps = max_episode_steps;
     job_.threads = threads;
     job_.state = env.checked_state(state, n);
-    job_.observation =
-        (float*)checked<float>(observation, "observation", {steps, n, describe.observation_size});
-    job_.reward = (float*)checked<float>(reward, "reward", {steps, n});
-    job_.terminated = (uint8_t*)checked<uint8_t>(terminated, "terminated", {steps, n});
-    job_.truncated = (uint8_t*)checked<uint8_t>(truncated, "truncated", {steps, n});
+    job_.observation = (float*)checked_rows<float>(
+        observation, "observation", {steps, n, describe.observation_size}, job_.pitch);
+    job_.reward = (float*)checked_rows<float>(reward, "reward", {steps, n}, job_.pitch);
+    job_.terminated =
+        (uint8_t*)checked_rows<uint8_t>(terminated, "terminated", {steps, n}, job_.pitch);
+    job_.truncated =
+        (uint8_t*)checked_rows<uint8_t>(truncated, "truncated", {steps, n}, job_.pitch);
     if (ended_at) bind_ends(describe, final_observation, *ended_at, episode_return, episode_length);
     if (drawn) bind_drawn(describe, *drawn);
     for (auto& array : {state, observation, reward, terminated, truncated}) keep_.push_back(array);
@@ -81,7 +85,7 @@ class BoundRollout {
     }
     Rollout job = job_;
     const Description& describe = kernel_->description();
-    const int64_t rows = first * job_.n;
+    const int64_t rows = first * job_.pitch;
     const int64_t width = describe.observation_size;
     job.steps = count;
     job.clock = clock;
@@ -143,9 +147,10 @@ class BoundRollout {
 
   void bind_drawn(const Description& describe, const Array& drawn) {
     if (describe.action_kind == ActionKind::discrete) {
-      job_.drawn = checked<uint8_t>(drawn, "drawn", {job_.steps, job_.n});
+      job_.drawn = checked_rows<uint8_t>(drawn, "drawn", {job_.steps, job_.n}, job_.pitch);
     } else {
-      job_.drawn = checked<float>(drawn, "drawn", {job_.steps, job_.n, describe.action_size});
+      job_.drawn = checked_rows<float>(
+          drawn, "drawn", {job_.steps, job_.n, describe.action_size}, job_.pitch);
     }
   }
 

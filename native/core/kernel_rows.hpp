@@ -106,9 +106,9 @@ class RowKernel final : public Kernel {
 
   void step_row(const Rollout& job, int64_t step, int64_t i, EndList<kObs>& ends) const {
     const Row row = row_at(job.state, i);
-    const int64_t at = step * job.n + i;
-    const uint8_t action =
-        job.actions ? ((const uint8_t*)job.actions)[at] : draw_action(row, job.clock + step);
+    const int64_t at = step * job.row_length() + i;
+    const uint8_t action = job.actions ? ((const uint8_t*)job.actions)[step * job.n + i]
+                                       : draw_action(row, job.clock + step);
     if (!job.actions && job.drawn) ((uint8_t*)job.drawn)[at] = action;
 
     float observation[kObs];

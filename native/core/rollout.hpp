@@ -20,12 +20,14 @@ struct Ends {
 };
 
 // `steps` steps of `n` environments. Pointers marked (optional) may be null: then it is not
-// written. Arrays are [steps, n, ...], dense, and what they hold belongs to the moment after the
-// step; the observation of an environment that was reset is that of its new episode.
+// written. Arrays are [steps, n, ...], and what they hold belongs to the moment after the step; the
+// observation of an environment that was reset is that of its new episode. `actions` are dense; the
+// rows of all that is written may be parts of longer ones, of `row_length()` environments.
 struct Rollout {
   void* state = nullptr;  // lanes: uint32[words, n]; rows: uint8[n, bytes]
   int64_t n = 0;
   int64_t steps = 1;
+  int64_t pitch = 0;  // environments from one row that is written to the next; 0: n
   Autoreset autoreset = Autoreset::same_step;
   int64_t max_steps = 0;          // time limit; 0: none
   const void* actions = nullptr;  // uint8 or float32; null: uniform random ones
@@ -42,6 +44,8 @@ struct Rollout {
   Ends scratch_ends = {};             // likewise: working room, wanted with `ends`
   int32_t* scratch_counts = nullptr;  // likewise
   int threads = 1;
+
+  int64_t row_length() const { return pitch ? pitch : n; }
 };
 
 // Starts new episodes where `mask` is set (everywhere if it is null), and writes the observation of

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headrace.collect.base import ENDS, Collector, HostBuffers, HostPolicy, Request
+from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
 from headrace.collect.batch import Batch
 from headrace.collect.channel import frame
 from headrace.collect.gym_envs import GymSampler
@@ -103,9 +102,7 @@ class ProcessCollector(Collector):
         self._lockstep = not isinstance(request.policy, str) and request.policy.namespace == "jax"
         self._shared = HostBuffers(request, self._memory.zeros)
         # Workers note ends of episodes in sections; here they come together.
-        self._buffers = copy.copy(self._shared)
-        for name in ENDS:
-            setattr(self._buffers, name, np.zeros_like(getattr(self._shared, name)))
+        self._buffers = self._shared.with_own_ends()
         self._shares = shares(request.num_envs, request.workers)
         theirs = replace(request, policy="random") if self._lockstep else request
         offset = request.first_env
@@ -122,11 +119,7 @@ class ProcessCollector(Collector):
         """Whole batches in the workers, or step by step with them."""
         counts = self._collect_in_lockstep(params) if self._lockstep else self._collect(params)
         self.clock += self.request.steps
-        sections = [
-            np.arange(first * self.request.steps, first * self.request.steps + count)
-            for (first, _), count in zip(self._shares, counts, strict=True)
-        ]
-        return self._buffers.batch(self._buffers.take_ends(self._shared, np.concatenate(sections)))
+        return self._buffers.batch(self._buffers.take_ends(self._shared, self._shares, counts))
 
     def _collect(self, params: Any) -> list[int]:
         work = params, self._new_extras(params)

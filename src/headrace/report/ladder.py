@@ -44,6 +44,7 @@ def ladder(
     repeats: int = 5,
     threads: int | None = None,
     workers: int | None = None,
+    ranks: int | None = None,
     seed: int = 0,
     update_seconds: float | None = None,
     progress: Progress | None = None,
@@ -67,6 +68,7 @@ def ladder(
         repeats=repeats,
         threads=threads,
         workers=workers,
+        ranks=ranks,
         seed=seed,
         options=options,
     )
