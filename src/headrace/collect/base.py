@@ -209,7 +209,8 @@ class HostBuffers:
         )
         rows = rows[np.argsort(source.end_at[rows, 0], kind="stable")]
         for name in ENDS:
-            np.take(getattr(source, name), rows, axis=0, out=getattr(self, name)[: len(rows)])
+            own = getattr(self, name)[: len(rows)]
+            np.take(getattr(source, name), rows, axis=0, out=own, mode="clip")  # not buffered
         return len(rows)
 
     def batch(self, ends: int) -> Batch:

@@ -11,6 +11,7 @@ import numpy as np
 from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
 from headrace.collect.batch import Batch
 from headrace.collect.channel import frame
+from headrace.collect.extras import Extra, new_extras
 from headrace.collect.gym_envs import GymSampler
 from headrace.collect.shared_arrays import SharedArrays
 from headrace.collect.worker_pool import WorkerPool, shares
@@ -35,6 +36,7 @@ class _CollectJob:
 
     def __init__(self, share: _Share, memory: SharedArrays):
         request, self._first, self._last = share.request, share.first, share.last
+        self._num_envs = request.num_envs
         self._memory = memory
         self._steps, self._t, self._ends = request.steps, 0, 0
         self._out = HostBuffers(request, memory.zeros).columns(share.first, share.last)
@@ -51,7 +53,7 @@ class _CollectJob:
     def _collect(self, work: tuple[Any, list[Extra]]) -> int:
         params, new_extras = work
         for extra in new_extras:
-            array = extra.zeros(self._memory, self._out)
+            array = extra.zeros(self._memory.zeros, self._steps, self._num_envs)
             self._out.extras[extra.name] = array[:, self._first : self._last]
         return self._finished(self._sampler.collect(params))
 
@@ -68,19 +70,6 @@ class _CollectJob:
     def _finished(self, ends: int) -> int:
         self._out.end_at[:ends, 1] += self._first
         return ends
-
-
-@dataclass(frozen=True)
-class Extra:
-    """One of a policy's own outputs."""
-
-    name: str
-    row_shape: tuple[int, ...]
-    dtype: np.dtype
-
-    def zeros(self, memory: SharedArrays, buffers: HostBuffers) -> np.ndarray:
-        """Its array [T, N, ...]."""
-        return memory.zeros((len(buffers.reward), *self.row_shape), self.dtype)
 
 
 class ProcessCollector(Collector):
@@ -126,14 +115,12 @@ class ProcessCollector(Collector):
         return self._pool.tell_all(frame(_COLLECT, work))
 
     def _new_extras(self, params: Any) -> list[Extra]:
-        """Before the first batch: memory for the policy's own outputs, found by calling it once."""
-        if self._policy.random or self._buffers.extras:
-            return []
-        _, outputs = self._policy.act(params, self._buffers.obs[-1], self.clock)
-        rows = {name: np.asarray(row) for name, row in outputs.items()}
-        extras = [Extra(name, row.shape, row.dtype) for name, row in rows.items()]
+        """Before the first batch: memory for the policy's own outputs."""
+        extras = new_extras(self._policy, self._buffers, params, self.clock)
         for extra in extras:
-            self._buffers.extras[extra.name] = extra.zeros(self._memory, self._buffers)
+            self._buffers.extras[extra.name] = extra.zeros(
+                self._memory.zeros, self.request.steps, self.request.num_envs
+            )
         return extras
 
     def _collect_in_lockstep(self, params: Any) -> list[int]:
