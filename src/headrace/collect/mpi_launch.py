@@ -3,15 +3,17 @@
 
 The owner talks to rank 0 over a socket; array data is in shared memory that all ranks inherit. A
 rank that fails or dies is a `WorkerDiedError`, and ends the others: mpiexec kills them, and what it
-misses dies with the owner's end of a pipe, as it does when the owner is killed.
+misses dies with the owner's end of a pipe, as it does when the owner is killed. Which of them died
+first, mpiexec does not know; the kernel keeps their deaths in order for the owner.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
+import io
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -21,6 +23,7 @@ import sys
 import sysconfig
 import time
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from headrace.collect.channel import FAILED, JOB, Channel, frame
@@ -32,9 +35,18 @@ COLLECT, SAVE, RESTORE = b"c", b"v", b"o"
 """Messages to rank 0, besides the job."""
 
 _LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-_SILENCE_S = 1.0
+_SILENCE_S = 0.25
+"""How long to wait for an answer before looking whether all ranks are alive."""
+
 _GRACE_S = 2.0
 """How long ranks have to end by themselves before they are killed."""
+
+_PROGRAM = (
+    "import os, sys; started = int(sys.argv.pop(1)); "
+    "os.write(started, b'%s %d\\n' % (os.environb[b'PMI_RANK'], os.getpid())); os.close(started); "
+    "from headrace.collect.mpi_worker import main; main(*map(int, sys.argv[1:]))"
+)
+"""What a rank does first is to say who it is."""
 
 
 def in_mpi_program() -> bool:
@@ -59,18 +71,25 @@ class Ranks:
 
     def __init__(self, memory: SharedArrays, job: Any, labels: list[str]):
         """`job` is what `mpi_worker` works on."""
+        if not hasattr(os, "pidfd_open"):
+            raise HeadraceError("the mpi rung starts its ranks on Linux only; here, use mpiexec")
         mpiexec = _find_mpiexec()
         payload = pickled(job)
         self._labels = labels
-        self._pids: list[int] = []
+        self._deaths = select.epoll()
+        self._ranks_of: dict[int, int] = {}
+        """Ranks by the descriptors that tell of their deaths."""
+        self._first_dead: int | None = None
         self._output = SharedArrays()
+        """What mpiexec prints."""
         ours, theirs = socket.socketpair()
         # The kernel's time-out: Python's own costs a system call more for each message.
         ours.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", int(_SILENCE_S), 0)
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_SILENCE_S * 1e6))
         )
         pipes = [os.pipe() for _ in labels]
-        inherited = [theirs.fileno(), memory.descriptor, *(read for read, _ in pipes)]
+        started, start = os.pipe()
+        inherited = [start, theirs.fileno(), memory.descriptor, *(read for read, _ in pipes)]
         try:
             with interrupt_held_back():
                 self._process = subprocess.Popen(
@@ -82,21 +101,30 @@ class Ranks:
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                     start_new_session=True,  # Ctrl-C is the owner's to answer
                 )
-                lifelines = [write for _, write in pipes]
+                self._lifelines = [write for _, write in pipes]
                 self._channel = Channel(ours, self._check)
                 self.close = weakref.finalize(
-                    self, _end, self._process, ours, memory, lifelines, self._output, os.getpid()
+                    self,
+                    _end,
+                    self._process,
+                    ours,
+                    memory,
+                    self._lifelines,
+                    self._ranks_of,
+                    os.getpid(),
                 )
                 """End all ranks, and give back what they had; again and again if need be."""
         finally:
             theirs.close()
-            for read, _ in pipes:
+            for read in (start, *(read for read, _ in pipes)):
                 os.close(read)
         try:
-            self._pids = self.tell(JOB, payload)
+            with os.fdopen(started, "rb", buffering=0) as lines:
+                self._meet(lines)
         except BaseException:
             self.close()
             raise
+        self.tell(JOB, payload)
 
     def tell(self, kind: bytes, payload: Any = None) -> Any:
         """Send rank 0 a message; returns the answer."""
@@ -117,30 +145,52 @@ class Ranks:
             raise
         return message.payload
 
+    def _meet(self, lines: io.RawIOBase) -> None:
+        """Wait until every rank has said who it is."""
+        said = b""
+        while said.count(b"\n") < len(self._labels):
+            if not select.select([lines], [], [], _SILENCE_S)[0]:
+                self._check()
+                continue
+            part = lines.read(4096)
+            if not part:
+                raise self._death()
+            said += part
+        for line in said.splitlines():
+            rank, pid = map(int, line.split())
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._first_dead = rank
+                return
+            self._ranks_of[descriptor] = rank
+            self._deaths.register(descriptor, select.EPOLLIN)
+
     def _check(self) -> None:
-        if self._process.poll() is not None:
+        if self._process.poll() is not None or self._dead() is not None:
             raise self._death()
+
+    def _dead(self) -> int | None:
+        if self._first_dead is None and (ended := self._deaths.poll(0, 1)):
+            self._first_dead = self._ranks_of[ended[0][0]]
+        return self._first_dead
 
     def _death(self) -> WorkerDiedError:
         last = self._channel.receive_left()
         if last is not None and last.kind == FAILED:
             return WorkerDiedError(last.payload)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_S)
+        rank = self._dead()
+        _kill(self._lifelines)
+        self.close()  # then mpiexec has said how they ended
         text = _read(self._output.descriptor)
-        rank, status = _first_death(text, self._pids, len(self._labels))
+        lines = [line for line in text.splitlines() if line.strip(" =")]
         if rank is None:
-            lines = [line for line in text.splitlines() if line.strip(" =")]
             said = f": {' '.join(lines[-1].split())}" if lines else ""
             return WorkerDiedError(
                 f"the {len(self._labels)} ranks ended, mpiexec with exit code "
                 f"{self._process.returncode}{said}"
             )
-        code = os.waitstatus_to_exitcode(status)
-        names = {known.value: known.name for known in signal.Signals}
-        name = f" ({names.get(-code, 'a signal')})" if code < 0 else ""
-        hint = "; was there too little memory?" if -code == signal.SIGKILL else ""
-        return WorkerDiedError(f"{self._labels[rank]} died with exit code {code}{name}{hint}")
+        return WorkerDiedError(f"{self._labels[rank]} died{_how(text, rank)}")
 
 
 def _find_mpiexec() -> str:
@@ -155,30 +205,26 @@ def _find_mpiexec() -> str:
 
 def _command(mpiexec: str, ranks: int, descriptors: list[int]) -> list[str]:
     here = ["-launcher", "fork", "-rmk", "user", "-print-all-exitcodes", "-n", str(ranks)]
-    worker = [sys.executable, "-P", "-m", "headrace.collect.mpi_worker"]
-    return [mpiexec, *here, *worker, *map(str, descriptors)]
-
-
-def _first_death(text: str, pids: list[int], ranks: int) -> tuple[int | None, int]:
-    """From what mpiexec printed: which rank ended first, and its wait status.
-
-    It kills the others; some of them it lists as killed, too, and may even name in the first place.
-    """
-    named = re.search(r"=\s+PID (\d+) RUNNING", text)
-    codes = re.search(r"Exit codes: \[[^\]]*\] ([\d,]+)", text)
-    statuses = [int(code) for code in codes.group(1).split(",")] if codes else []
-    if len(statuses) != ranks:
-        statuses = [0] * ranks
-    for rank, status in enumerate(statuses):
-        if status not in (0, signal.SIGKILL):
-            return rank, status
-    if named and int(named.group(1)) in pids:
-        return pids.index(int(named.group(1))), signal.SIGKILL
-    return next((rank for rank in range(ranks) if statuses[rank]), None), signal.SIGKILL
+    worker = [sys.executable, "-P", "-c", _PROGRAM, *map(str, descriptors)]
+    return [mpiexec, *here, *worker]
 
 
 def _read(descriptor: int) -> str:
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
+
+
+def _how(text: str, rank: int) -> str:
+    """Of what mpiexec printed, how this rank ended."""
+    listed = re.search(r"Exit codes: \[[^\]]*\] ([\d,]+)", text)
+    statuses = listed.group(1).split(",") if listed else []
+    if rank >= len(statuses):
+        return ""
+    code = os.waitstatus_to_exitcode(int(statuses[rank]))
+    if code >= 0:
+        return f" with exit code {code}"
+    name = {known.value: known.name for known in signal.Signals}.get(-code, "a signal")
+    hint = "; was there too little memory?" if -code == signal.SIGKILL else ""
+    return f" with exit code {code} ({name}){hint}"
 
 
 def _end(
@@ -186,7 +232,7 @@ def _end(
     channel: socket.socket,
     memory: SharedArrays,
     lifelines: list[int],
-    output: SharedArrays,
+    processes: Iterable[int],
     owner: int,
 ) -> None:
     if os.getpid() != owner:  # a fork of the owner's: the ranks are not its own
@@ -197,11 +243,17 @@ def _end(
     except subprocess.TimeoutExpired:
         pass
     finally:
-        for lifeline in lifelines:
-            os.close(lifeline)  # kills the rank that has the other end
+        _kill(lifelines)
         _wait_or_kill(process)
+        for descriptor in processes:
+            os.close(descriptor)
         memory.close()
-        output.close()
+
+
+def _kill(lifelines: list[int]) -> None:
+    """Each rank dies when nobody has the other end of its pipe."""
+    while lifelines:
+        os.close(lifelines.pop())
 
 
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,6 @@ import os
 import pickle
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -61,11 +60,10 @@ def _work(channel: Channel, comm: Any, memory: int) -> None:
         return
     request: Request = pickle.loads(payload)
     job = RankJob(comm, request, SharedArrays(memory).zeros)
-    pids = comm.gather(os.getpid())
     if not job.root:
         job.serve()
         return
-    channel.send(frame(DONE, pids))
+    channel.send(frame(DONE))
     actions: dict[bytes, Callable[[Any], Any]] = {
         COLLECT: lambda work: job.collect(*work),
         SAVE: lambda _: job.save(),
@@ -75,7 +73,3 @@ def _work(channel: Channel, comm: Any, memory: int) -> None:
         while (message := channel.receive()) is not None:
             channel.send(frame(DONE, actions[message.kind](message.payload)))
     job.stop()
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
