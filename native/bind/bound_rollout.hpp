@@ -32,11 +32,13 @@ struct NativeEnv {
 };
 
 class BoundRollout {
+  using Optional = std::optional<Array>;
+
  public:
   BoundRollout(const NativeEnv& env, Array state, Array observation, Array reward, Array terminated,
-               Array truncated, std::optional<Array> final_observation,
-               std::optional<Array> ended_at, std::optional<Array> episode_return,
-               std::optional<Array> episode_length, std::optional<Array> drawn, Autoreset autoreset,
+               Array truncated, Optional final_observation, Optional ended_at,
+               Optional episode_return, Optional episode_length, Optional drawn, Optional mask,
+               Optional final_mask, Optional to_play, Optional final_to_play, Autoreset autoreset,
                int64_t max_episode_steps, int threads)
       : kernel_(env.kernel),
         reader_(env.description(), find_isa(env.isa).narrow(), rows_of(reward),
@@ -51,17 +53,30 @@ class BoundRollout {
     job_.max_steps = max_episode_steps;
     job_.threads = threads;
     job_.state = env.checked_state(state, n);
-    job_.observation = (float*)checked_rows<float>(
-        observation, "observation", {steps, n, describe.observation_size}, job_.pitch);
+    job_.observation =
+        checked_observation(observation, "observation", describe, {steps, n}, job_.pitch);
     job_.reward = (float*)checked_rows<float>(reward, "reward", {steps, n}, job_.pitch);
     job_.terminated =
         (uint8_t*)checked_rows<uint8_t>(terminated, "terminated", {steps, n}, job_.pitch);
     job_.truncated =
         (uint8_t*)checked_rows<uint8_t>(truncated, "truncated", {steps, n}, job_.pitch);
-    if (ended_at) bind_ends(describe, final_observation, *ended_at, episode_return, episode_length);
+    if (mask) {
+      require(describe.masked, describe, "mask");
+      job_.mask = (uint8_t*)checked_rows<uint8_t>(*mask, "mask", {steps, n, describe.mask_bytes()},
+                                                  job_.pitch);
+    }
+    if (to_play) {
+      require(describe.players > 1, describe, "to_play");
+      job_.to_play = (uint8_t*)checked_rows<uint8_t>(*to_play, "to_play", {steps, n}, job_.pitch);
+    }
+    if (ended_at) {
+      bind_ends(describe, final_observation, *ended_at, episode_return, episode_length, final_mask,
+                final_to_play);
+    }
     if (drawn) bind_drawn(describe, *drawn);
     for (auto& array : {state, observation, reward, terminated, truncated}) keep_.push_back(array);
-    for (auto& array : {final_observation, ended_at, episode_return, episode_length, drawn}) {
+    for (auto& array : {final_observation, ended_at, episode_return, episode_length, drawn, mask,
+                        final_mask, to_play, final_to_play}) {
       if (array) keep_.push_back(*array);
     }
     cost_per_step_ = n * (int64_t)env.kernel->state_bytes();
@@ -86,10 +101,11 @@ class BoundRollout {
     Rollout job = job_;
     const Description& describe = kernel_->description();
     const int64_t rows = first * job_.pitch;
-    const int64_t width = describe.observation_size;
     job.steps = count;
     job.clock = clock;
-    job.observation += rows * width;
+    job.observation = (std::byte*)job.observation + rows * describe.observation_bytes();
+    if (job.mask) job.mask += rows * describe.mask_bytes();
+    if (job.to_play) job.to_play += rows;
     job.reward += rows;
     job.terminated += rows;
     job.truncated += rows;
@@ -101,8 +117,12 @@ class BoundRollout {
           (uint8_t*)job.drawn + rows * describe.action_components() * describe.action_bytes();
     }
     if (job.ends.at) {
-      job.ends = {job.ends.final_observation + ends * width, job.ends.at + 2 * ends,
-                  job.ends.returns + ends, job.ends.lengths + ends};
+      job.ends = {(std::byte*)job.ends.final_observation + ends * describe.observation_bytes(),
+                  job.ends.at + 2 * ends,
+                  job.ends.returns + ends,
+                  job.ends.lengths + ends,
+                  job.ends.final_mask + ends * describe.mask_bytes(),
+                  job.ends.final_to_play + (describe.players > 1 ? ends : 0)};
     }
     const int64_t added = execute(job);
     for (int64_t e = 0; first > 0 && e < added; ++e) job.ends.at[2 * e] += (int32_t)first;
@@ -123,48 +143,102 @@ class BoundRollout {
   }
   static int64_t columns_of(const Array& reward) { return (int64_t)reward.shape(1); }
 
-  void bind_ends(const Description& describe, const std::optional<Array>& final_observation,
-                 const Array& ended_at, const std::optional<Array>& episode_return,
-                 const std::optional<Array>& episode_length) {
+  static void require(bool there, const Description& describe, const char* name) {
+    if (there) return;
+    throw nb::value_error((std::string(describe.name) + " has no " + name).c_str());
+  }
+
+  void bind_ends(const Description& describe, const Optional& final_observation,
+                 const Array& ended_at, const Optional& episode_return,
+                 const Optional& episode_length, const Optional& final_mask,
+                 const Optional& final_to_play) {
     if (!final_observation || !episode_return || !episode_length) {
       throw nb::value_error(
           "ended_at goes with final_observation, episode_return and episode_length");
     }
+    if (describe.masked && !final_mask) throw nb::value_error("ended_at goes with final_mask");
+    if (describe.players > 1 && !final_to_play) {
+      throw nb::value_error("ended_at goes with final_to_play");
+    }
     const int64_t room = job_.steps * job_.n;
-    const int64_t size = describe.observation_size;
-    job_.ends = {(float*)checked<float>(*final_observation, "final_observation", {room, size}),
-                 (int32_t*)checked<int32_t>(ended_at, "ended_at", {room, 2}),
-                 (float*)checked<float>(*episode_return, "episode_return", {room}),
-                 (int32_t*)checked<int32_t>(*episode_length, "episode_length", {room})};
-    // Never touched beyond what episodes end, so the pages mostly stay virtual.
-    scratch_.reset(new float[room * (size + 4)]);
+    Ends& ends = job_.ends;
+    ends.final_observation =
+        checked_observation(*final_observation, "final_observation", describe, {room});
+    ends.at = (int32_t*)checked<int32_t>(ended_at, "ended_at", {room, 2});
+    ends.returns = (float*)checked<float>(*episode_return, "episode_return", {room});
+    ends.lengths = (int32_t*)checked<int32_t>(*episode_length, "episode_length", {room});
+    if (describe.masked) {
+      ends.final_mask =
+          (uint8_t*)checked<uint8_t>(*final_mask, "final_mask", {room, describe.mask_bytes()});
+    }
+    if (describe.players > 1) {
+      ends.final_to_play = (uint8_t*)checked<uint8_t>(*final_to_play, "final_to_play", {room});
+    }
+    make_scratch(describe, room);
+  }
+
+  // Never touched beyond what episodes end, so the pages mostly stay virtual.
+  void make_scratch(const Description& describe, int64_t room) {
+    const int64_t numbers = 4 * sizeof(int32_t), view = describe.observation_bytes();
+    scratch_.reset(new std::byte[room * (numbers + view + describe.mask_bytes() + 1)]);
     scratch_counts_.reset(new int32_t[room]);
-    float* at = scratch_.get();
-    job_.scratch_ends = {at, (int32_t*)(at + room * size), at + room * (size + 2),
-                         (int32_t*)(at + room * (size + 3))};
+    Ends& ends = job_.scratch_ends;
+    ends.at = (int32_t*)scratch_.get();
+    ends.returns = (float*)(ends.at + 2 * room);
+    ends.lengths = (int32_t*)(ends.returns + room);
+    ends.final_observation = ends.lengths + room;
+    ends.final_mask = (uint8_t*)ends.final_observation + room * view;
+    ends.final_to_play = ends.final_mask + room * describe.mask_bytes();
     job_.scratch_counts = scratch_counts_.get();
   }
 
   void bind_drawn(const Description& describe, const Array& drawn) {
-    if (describe.action_kind == ActionKind::discrete) {
-      job_.drawn = checked_rows<uint8_t>(drawn, "drawn", {job_.steps, job_.n}, job_.pitch);
-    } else {
+    const std::vector<int64_t> rows{job_.steps, job_.n};
+    if (describe.action_kind == ActionKind::box) {
       job_.drawn = checked_rows<float>(
           drawn, "drawn", {job_.steps, job_.n, describe.action_size}, job_.pitch);
+    } else if (describe.action_bytes() == 1) {
+      job_.drawn = checked_rows<uint8_t>(drawn, "drawn", rows, job_.pitch);
+    } else {
+      job_.drawn = checked_rows<uint16_t>(drawn, "drawn", rows, job_.pitch);
     }
   }
 
   int64_t execute(const Rollout& job) {
+    if (kernel_->description().masked && job.actions) return execute_if_legal(job);
     if (job.steps * cost_per_step_ < kGilCost) return kernel_->run(job);
     nb::gil_scoped_release release;
     return kernel_->run(job);
+  }
+
+  // An illegal action is an error after which the environments are where they were. One step is
+  // looked at before; whether later ones are legal is only known when they are taken.
+  int64_t execute_if_legal(Rollout job) {
+    int64_t ends = 0, refused = -1;
+    {
+      nb::gil_scoped_release release;
+      if (job.steps == 1) {
+        refused = kernel_->refusal(job);
+        if (refused < 0) ends = kernel_->run(job);
+      } else {
+        const size_t bytes = (size_t)job.n * kernel_->state_bytes();
+        before_.resize(bytes);
+        __builtin_memcpy(before_.data(), job.state, bytes);
+        job.refused = &refused;
+        ends = kernel_->run(job);
+        if (refused >= 0) __builtin_memcpy(job.state, before_.data(), bytes);
+      }
+    }
+    if (refused >= 0) throw reader_.illegal(job.actions, refused);
+    return ends;
   }
 
   std::shared_ptr<const Kernel> kernel_;
   ActionReader reader_;
   Rollout job_;
   std::vector<Array> keep_;
-  std::unique_ptr<float[]> scratch_;
+  std::vector<std::byte> before_;  // the state, while steps are tried
+  std::unique_ptr<std::byte[]> scratch_;
   std::unique_ptr<int32_t[]> scratch_counts_;
   int64_t cost_per_step_ = 0;  // bytes of state
 };

@@ -70,6 +70,15 @@ bool has_shape(const A& array, const std::vector<int64_t>& shape) {
   return true;
 }
 
+inline std::vector<int64_t> observation_shape(const Description& describe) {
+  std::vector<int64_t> shape;
+  for (int length : describe.observation_shape) {
+    if (length) shape.push_back(length);
+  }
+  if (shape.empty()) shape.push_back(describe.observation_size);
+  return shape;
+}
+
 // An error that names the array, unless it has this very dtype and shape.
 template <class T, class A>
 void check_kind(const A& array, const char* name, const std::vector<int64_t>& shape) {
@@ -112,6 +121,20 @@ auto* checked_rows(const A& array, const char* name, const std::vector<int64_t>&
   return array.data();
 }
 
+// The data of an array of observations as the environment has them; `leading` are the axes in
+// front. With a `pitch` they are steps and environments, as for `checked_rows`.
+template <class A>
+void* checked_observation(const A& array, const char* name, const Description& describe,
+                          std::vector<int64_t> leading, int64_t pitch = 0) {
+  for (int64_t length : observation_shape(describe)) leading.push_back(length);
+  if (describe.observation_kind == ObservationKind::bytes) {
+    return pitch ? checked_rows<uint8_t>(array, name, leading, pitch)
+                 : checked<uint8_t>(array, name, leading);
+  }
+  return pitch ? checked_rows<float>(array, name, leading, pitch)
+               : checked<float>(array, name, leading);
+}
+
 // Actions as the kernels want them: checked, and narrowed into `staging` where their dtype differs.
 class ActionReader {
  public:
@@ -133,6 +156,16 @@ class ActionReader {
                                                           : read_components(actions);
   }
 
+  // The error for an action, read before, that is illegal where it was to be taken.
+  nb::builtin_exception illegal(const void* actions, int64_t at) const {
+    const int action = describe_->action_bytes() == 1 ? ((const uint8_t*)actions)[at]
+                                                      : ((const uint16_t*)actions)[at];
+    const std::string environment = std::to_string(at % n_);
+    return nb::value_error((where(at) + std::to_string(action) + ", which is illegal now in " +
+                            "environment " + environment + " of " + describe_->name)
+                               .c_str());
+  }
+
  private:
   void check_shape(const ConstArray& actions) const {
     int64_t shape[3];
@@ -152,21 +185,28 @@ class ActionReader {
   }
 
   const void* read_choices(const ConstArray& actions) {
+    if (describe_->action_bytes() == 1) return narrow_to(actions, narrow_.to_bytes);
+    return narrow_to(actions, narrow_.to_halves);
+  }
+
+  template <class To>
+  const void* narrow_to(const ConstArray& actions, const NarrowTo<To>& to) {
     const auto dtype = actions.dtype();
     const void* data = actions.data();
-    if (dtype == nb::dtype<int64_t>()) return narrow((const int64_t*)data, narrow_.from_int64);
-    if (dtype == nb::dtype<uint8_t>()) return narrow((const uint8_t*)data, narrow_.from_uint8);
-    if (dtype == nb::dtype<int32_t>()) return narrow((const int32_t*)data, narrow_.from_int32);
-    if (dtype == nb::dtype<uint32_t>()) return narrow((const uint32_t*)data, narrow_.from_uint32);
-    if (dtype == nb::dtype<int16_t>()) return narrow((const int16_t*)data, narrow_.from_int16);
-    if (dtype == nb::dtype<int8_t>()) return narrow((const int8_t*)data, narrow_.from_int8);
+    if (dtype == nb::dtype<int64_t>()) return narrow((const int64_t*)data, to.from_int64);
+    if (dtype == nb::dtype<uint8_t>()) return narrow((const uint8_t*)data, to.from_uint8);
+    if (dtype == nb::dtype<uint16_t>()) return narrow((const uint16_t*)data, to.from_uint16);
+    if (dtype == nb::dtype<int32_t>()) return narrow((const int32_t*)data, to.from_int32);
+    if (dtype == nb::dtype<uint32_t>()) return narrow((const uint32_t*)data, to.from_uint32);
+    if (dtype == nb::dtype<int16_t>()) return narrow((const int16_t*)data, to.from_int16);
+    if (dtype == nb::dtype<int8_t>()) return narrow((const int8_t*)data, to.from_int8);
     throw wrong_dtype(dtype, "integers");
   }
 
-  template <class T>
-  const void* narrow(const T* from, NarrowFrom<T> narrow_from) {
+  template <class From, class To>
+  const void* narrow(const From* from, NarrowFrom<From, To> narrow_from) {
     const int choices = describe_->action_size;
-    if (narrow_from(from, count_, choices, staging_.data())) return staging_.data();
+    if (narrow_from(from, count_, choices, (To*)staging_.data())) return staging_.data();
     int64_t at = 0;
     while ((uint64_t)from[at] < (uint64_t)choices) ++at;
     throw nb::value_error((where(at) + std::to_string((int64_t)from[at]) + "; " + describe_->name +

@@ -47,6 +47,24 @@ int option_count(const Description& describe) {
   return count;
 }
 
+int64_t read_number(const Option& option, nb::handle given) {
+  int64_t value;
+  if (nb::try_cast(given, value)) return value;
+  throw nb::type_error((std::string(option.name) + " must be an integer").c_str());
+}
+
+int64_t read_word(const Option& option, nb::handle given) {
+  std::string known;
+  for (int64_t value = 0; value < kMaxWords && option.words[value]; ++value) {
+    std::string word;
+    if (nb::try_cast(given, word) && word == option.words[value]) return value;
+    known += std::string(value ? " or '" : "'") + option.words[value] + "'";
+  }
+  throw nb::value_error((std::string(option.name) + " is " +
+                         nb::cast<std::string>(nb::repr(given)) + "; it must be " + known)
+                            .c_str());
+}
+
 std::vector<int64_t> read_options(const Description& describe, nb::dict given) {
   std::vector<int64_t> values;
   size_t used = 0;
@@ -55,9 +73,8 @@ std::vector<int64_t> read_options(const Description& describe, nb::dict given) {
     int64_t value = option.fallback;
     if (given.contains(option.name)) {
       ++used;
-      if (!nb::try_cast(given[option.name], value)) {
-        throw nb::type_error((std::string(option.name) + " must be an integer").c_str());
-      }
+      value = option.words[0] ? read_word(option, given[option.name])
+                              : read_number(option, given[option.name]);
     }
     if (value < option.low || value > option.high || value % option.multiple_of != 0) {
       throw nb::value_error((std::string(option.name) + " is " + std::to_string(value) +
@@ -95,15 +112,26 @@ NativeEnv make_env(const std::string& name, nb::dict options, const std::string&
 
 std::vector<float> bounds(const float* values, int count) { return {values, values + count}; }
 
-void reset_env(const NativeEnv& env, Array state, Array observation, std::optional<Array> mask) {
+// How many fields have bounds of their own; bytes are 0 to 255.
+int bounded(const Description& describe) {
+  return describe.observation_kind == ObservationKind::bytes ? 0 : describe.observation_size;
+}
+
+void reset_env(const NativeEnv& env, Array state, Array observation, std::optional<Array> where,
+               std::optional<Array> mask, std::optional<Array> to_play) {
   const Description& describe = env.description();
-  const auto n = (int64_t)(observation.ndim() == 2 ? observation.shape(0) : 0);
+  const auto n = (int64_t)(observation.ndim() > 0 ? observation.shape(0) : 0);
   Reset job;
   job.n = n;
-  job.observation =
-      (float*)checked<float>(observation, "observation", {n, describe.observation_size});
+  job.observation = checked_observation(observation, "observation", describe, {n});
   job.state = env.checked_state(state, n);
-  if (mask) job.mask = (const uint8_t*)checked<uint8_t>(*mask, "mask", {n});
+  if (where) job.where = (const uint8_t*)checked<uint8_t>(*where, "where", {n});
+  if (mask && describe.masked) {
+    job.mask = (uint8_t*)checked<uint8_t>(*mask, "mask", {n, describe.mask_bytes()});
+  }
+  if (to_play && describe.players > 1) {
+    job.to_play = (uint8_t*)checked<uint8_t>(*to_play, "to_play", {n});
+  }
   nb::gil_scoped_release release;
   env.kernel->reset(job);
 }
@@ -139,15 +167,22 @@ NB_MODULE(_native, m) {
       .def_prop_ro("option_values", [](const NativeEnv& e) { return e.options; })
       .def_prop_ro("state_bytes", [](const NativeEnv& e) { return e.kernel->state_bytes(); })
       .def("state_shape", &NativeEnv::state_shape, nb::arg("num_envs"))
+      .def_prop_ro("observation_shape",
+                   [](const NativeEnv& e) { return observation_shape(e.description()); })
+      .def_prop_ro("observation_dtype",
+                   [](const NativeEnv& e) {
+                     const bool bytes = e.description().observation_kind == ObservationKind::bytes;
+                     return bytes ? "uint8" : "float32";
+                   })
       .def_prop_ro("observation_low",
                    [](const NativeEnv& e) {
                      const auto& d = e.description();
-                     return bounds(d.observation_low, d.observation_size);
+                     return bounds(d.observation_low, bounded(d));
                    })
       .def_prop_ro("observation_high",
                    [](const NativeEnv& e) {
                      const auto& d = e.description();
-                     return bounds(d.observation_high, d.observation_size);
+                     return bounds(d.observation_high, bounded(d));
                    })
       .def_prop_ro(
           "discrete",
@@ -155,23 +190,31 @@ NB_MODULE(_native, m) {
       .def_prop_ro("action_size", [](const NativeEnv& e) { return e.description().action_size; })
       .def_prop_ro("action_low", [](const NativeEnv& e) { return e.description().action_low; })
       .def_prop_ro("action_high", [](const NativeEnv& e) { return e.description().action_high; })
+      .def_prop_ro(
+          "masked", [](const NativeEnv& e) { return e.description().masked; },
+          "Whether some actions may be illegal: then there is a mask.")
+      .def_prop_ro("players", [](const NativeEnv& e) { return e.description().players; })
       .def_prop_ro("max_episode_steps",
                    [](const NativeEnv& e) { return e.description().max_episode_steps; })
       .def("reset", &reset_env, nb::arg("state"), nb::arg("observation"),
-           nb::arg("mask") = nb::none(),
-           "Begins new episodes where mask is set; writes every observation.");
+           nb::arg("where") = nb::none(), nb::arg("mask") = nb::none(),
+           nb::arg("to_play") = nb::none(),
+           "Begins new episodes where `where` is set; writes what there is to see of all.");
 
   nb::class_<BoundRollout>(m, "BoundRollout",
                            "Steps of environments whose buffers were checked once.")
       .def(nb::init<const NativeEnv&, Array, Array, Array, Array, Array, std::optional<Array>,
                     std::optional<Array>, std::optional<Array>, std::optional<Array>,
-                    std::optional<Array>, Autoreset, int64_t, int>(),
+                    std::optional<Array>, std::optional<Array>, std::optional<Array>,
+                    std::optional<Array>, std::optional<Array>, Autoreset, int64_t, int>(),
            nb::arg("env"), nb::kw_only(), nb::arg("state"), nb::arg("observation"),
            nb::arg("reward"), nb::arg("terminated"), nb::arg("truncated"),
            nb::arg("final_observation") = nb::none(), nb::arg("ended_at") = nb::none(),
            nb::arg("episode_return") = nb::none(), nb::arg("episode_length") = nb::none(),
-           nb::arg("drawn") = nb::none(), nb::arg("autoreset"), nb::arg("max_episode_steps"),
-           nb::arg("threads"))
+           nb::arg("drawn") = nb::none(), nb::arg("mask") = nb::none(),
+           nb::arg("final_mask") = nb::none(), nb::arg("to_play") = nb::none(),
+           nb::arg("final_to_play") = nb::none(), nb::arg("autoreset"),
+           nb::arg("max_episode_steps"), nb::arg("threads"))
       .def("step", &BoundRollout::step, nb::arg("actions"),
            "One step with actions [num_envs, ...]; returns how many episodes ended.")
       .def("run", &BoundRollout::run, nb::arg("first"), nb::arg("count"), nb::arg("ends"),

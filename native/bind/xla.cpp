@@ -45,31 +45,50 @@ ffi::ErrorOr<std::unique_ptr<StepPlan>> make_plan(std::string_view env, std::str
                                                      " for instruction set " + std::string(isa)));
 }
 
-// One SAME_STEP step of n environments. XLA's shapes were made by headrace.envs.native, which is
-// the border; only the size of the batch is read here.
-ffi::Error run_step(StepPlan* plan, ffi::AnyBuffer state, ffi::AnyBuffer actions,
-                    ffi::Result<ffi::AnyBuffer> new_state, ffi::Result<ffi::AnyBuffer> observation,
-                    ffi::Result<ffi::AnyBuffer> reward, ffi::Result<ffi::AnyBuffer> terminated,
-                    ffi::Result<ffi::AnyBuffer> truncated,
-                    ffi::Result<ffi::AnyBuffer> next_observation,
-                    ffi::Result<ffi::AnyBuffer> episode_return,
-                    ffi::Result<ffi::AnyBuffer> episode_length) {
-  if (new_state->untyped_data() != state.untyped_data()) {
-    __builtin_memcpy(new_state->untyped_data(), state.untyped_data(), state.size_bytes());
+ffi::Error illegal(const Description& describe, const Rollout& job, int64_t env) {
+  const int action = describe.action_bytes() == 1 ? ((const uint8_t*)job.actions)[env]
+                                                  : ((const uint16_t*)job.actions)[env];
+  return ffi::Error::InvalidArgument("action " + std::to_string(action) +
+                                     " is illegal now in environment " + std::to_string(env) +
+                                     " of " + describe.name);
+}
+
+// One SAME_STEP step of n environments: the new state, then what `Step` in headrace.envs.array.base
+// holds, in its order. XLA's shapes were made by headrace.envs.native_xla, which is the border;
+// only the size of the batch is read here, and what cannot be known before: whether actions are
+// legal.
+ffi::Error run_step(StepPlan* plan, ffi::RemainingArgs arguments, ffi::RemainingRets results) {
+  const Description& describe = plan->kernel->description();
+  const auto state = arguments.get<ffi::AnyBuffer>(0).value();
+  const auto result = [&](size_t at) { return *results.get<ffi::AnyBuffer>(at).value(); };
+  void* new_state = result(0).untyped_data();
+  if (new_state != state.untyped_data()) {
+    __builtin_memcpy(new_state, state.untyped_data(), state.size_bytes());
   }
   Rollout job;
-  job.state = new_state->untyped_data();
-  job.n = reward->dimensions()[0];
+  job.state = new_state;
+  job.n = result(2).dimensions()[0];
   job.max_steps = plan->max_steps;
   job.threads = plan->threads;
-  job.actions = actions.untyped_data();
-  job.observation = (float*)observation->untyped_data();
-  job.reward = (float*)reward->untyped_data();
-  job.terminated = (uint8_t*)terminated->untyped_data();
-  job.truncated = (uint8_t*)truncated->untyped_data();
-  job.next_observation = (float*)next_observation->untyped_data();
-  job.episode_return = (float*)episode_return->untyped_data();
-  job.episode_length = (int32_t*)episode_length->untyped_data();
+  job.actions = arguments.get<ffi::AnyBuffer>(1).value().untyped_data();
+  job.observation = result(1).untyped_data();
+  job.reward = (float*)result(2).untyped_data();
+  job.terminated = (uint8_t*)result(3).untyped_data();
+  job.truncated = (uint8_t*)result(4).untyped_data();
+  job.next_observation = result(5).untyped_data();
+  job.episode_return = (float*)result(6).untyped_data();
+  job.episode_length = (int32_t*)result(7).untyped_data();
+  size_t at = 8;
+  if (describe.masked) {
+    job.mask = (uint8_t*)result(at++).untyped_data();
+    job.next_mask = (uint8_t*)result(at++).untyped_data();
+    const int64_t refused = plan->kernel->refusal(job);
+    if (refused >= 0) return illegal(describe, job, refused);
+  }
+  if (describe.players > 1) {
+    job.to_play = (uint8_t*)result(at++).untyped_data();
+    job.next_to_play = (uint8_t*)result(at++).untyped_data();
+  }
   plan->kernel->run(job);
   return ffi::Error::Success();
 }
@@ -82,19 +101,9 @@ XLA_FFI_DEFINE_HANDLER(kMakePlan, make_plan,
                            .Attr<int64_t>("max_steps")
                            .Attr<int64_t>("threads"));
 
-XLA_FFI_DEFINE_HANDLER(kRunStep, run_step,
-                       ffi::Ffi::Bind()
-                           .Ctx<ffi::State<StepPlan>>()
-                           .Arg<ffi::AnyBuffer>()
-                           .Arg<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>()
-                           .Ret<ffi::AnyBuffer>());
+XLA_FFI_DEFINE_HANDLER(
+    kRunStep, run_step,
+    ffi::Ffi::Bind().Ctx<ffi::State<StepPlan>>().RemainingArgs().RemainingRets());
 
 }  // namespace
 

@@ -3,12 +3,20 @@
 // into one order that does not depend on either.
 #pragma once
 
+#include "lanes.hpp"
 #include "rollout.hpp"
 
 namespace headrace::HEADRACE_ISA {
 
+// Where what there is to see of one environment goes.
+struct Shown {
+  void* observation;
+  uint8_t* mask;
+  uint8_t* to_play;
+};
+
 // Collects the ended episodes of one block, in the order (step, environment).
-template <int kObs>
+template <const Description& describe>
 class EndList {
  public:
   EndList(const Ends& ends, int64_t offset) : ends_(ends), next_(offset) {}
@@ -16,14 +24,16 @@ class EndList {
   bool wanted() const { return ends_.at != nullptr; }
   int64_t position() const { return next_; }
 
-  void append(int64_t step, int64_t env, float episode_return, int32_t length,
-              const float* observation) {
-    ends_.at[2 * next_] = (int32_t)step;
-    ends_.at[2 * next_ + 1] = (int32_t)env;
-    ends_.returns[next_] = episode_return;
-    ends_.lengths[next_] = length;
-    __builtin_memcpy(ends_.final_observation + next_ * kObs, observation, kObs * sizeof(float));
-    ++next_;
+  // Returns where the last moment of the episode is to be shown.
+  HEADRACE_INLINE Shown append(int64_t step, int64_t env, float episode_return, int32_t length) {
+    const int64_t row = next_++;
+    ends_.at[2 * row] = (int32_t)step;
+    ends_.at[2 * row + 1] = (int32_t)env;
+    ends_.returns[row] = episode_return;
+    ends_.lengths[row] = length;
+    return {(std::byte*)ends_.final_observation + row * describe.observation_bytes(),
+            ends_.final_mask + row * describe.mask_bytes(),
+            ends_.final_to_play + (describe.players > 1 ? row : 0)};
   }
 
  private:
@@ -31,13 +41,18 @@ class EndList {
   int64_t next_;
 };
 
-template <int kObs>
+template <const Description& describe>
 void copy_ends(const Ends& to, int64_t to_row, const Ends& from, int64_t from_row, int64_t rows) {
-  __builtin_memcpy(to.at + 2 * to_row, from.at + 2 * from_row, rows * 2 * sizeof(int32_t));
-  __builtin_memcpy(to.returns + to_row, from.returns + from_row, rows * sizeof(float));
-  __builtin_memcpy(to.lengths + to_row, from.lengths + from_row, rows * sizeof(int32_t));
-  __builtin_memcpy(to.final_observation + to_row * kObs, from.final_observation + from_row * kObs,
-                   rows * kObs * sizeof(float));
+  const auto copy = [&](auto* to_base, const auto* from_base, int64_t bytes) {
+    __builtin_memcpy((std::byte*)to_base + to_row * bytes,
+                     (const std::byte*)from_base + from_row * bytes, rows * bytes);
+  };
+  copy(to.at, from.at, 2 * sizeof(int32_t));
+  copy(to.returns, from.returns, sizeof(float));
+  copy(to.lengths, from.lengths, sizeof(int32_t));
+  copy(to.final_observation, from.final_observation, describe.observation_bytes());
+  if constexpr (describe.masked) copy(to.final_mask, from.final_mask, describe.mask_bytes());
+  if constexpr (describe.players > 1) copy(to.final_to_play, from.final_to_play, 1);
 }
 
 template <class Body>
@@ -56,11 +71,11 @@ void for_each(int64_t count, int threads, const Body& body) {
 //
 // With one block the list is already in order. With several, each block fills its own region of the
 // scratch list, and a second pass copies the pieces to where prefix sums over (step, block) say.
-template <int kObs, class Body>
+template <const Description& describe, class Body>
 int64_t for_each_block(const Rollout& job, int64_t block_size, const Body& body) {
   const int64_t blocks = (job.n + block_size - 1) / block_size;
   if (blocks == 1) {
-    EndList<kObs> list(job.ends, 0);
+    EndList<describe> list(job.ends, 0);
     body((int64_t)0, job.n, list, (int32_t*)nullptr, (int64_t)0);
     return list.position();
   }
@@ -70,7 +85,7 @@ int64_t for_each_block(const Rollout& job, int64_t block_size, const Body& body)
   for_each(blocks, job.threads, [&](int64_t b) {
     const int64_t first = b * block_size;
     const int64_t count = job.n - first < block_size ? job.n - first : block_size;
-    EndList<kObs> list(job.scratch_ends, first * job.steps);
+    EndList<describe> list(job.scratch_ends, first * job.steps);
     body(first, count, list, counts ? counts + b : nullptr, blocks);
   });
   if (!wanted) return 0;
@@ -87,7 +102,7 @@ int64_t for_each_block(const Rollout& job, int64_t block_size, const Body& body)
       const int64_t cell = step * blocks + b;
       const int64_t to = counts[cell];
       const int64_t end = cell + 1 < job.steps * blocks ? counts[cell + 1] : total;
-      copy_ends<kObs>(job.ends, to, job.scratch_ends, from, end - to);
+      copy_ends<describe>(job.ends, to, job.scratch_ends, from, end - to);
       from += end - to;
     }
   });

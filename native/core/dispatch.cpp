@@ -4,6 +4,7 @@
 namespace headrace {
 
 Kernel::~Kernel() = default;
+int64_t Kernel::refusal(const Rollout&) const { return -1; }
 
 const InstructionSet* instruction_sets() {
 #if defined(__x86_64__)

@@ -36,6 +36,8 @@ class LaneKernel final : public Kernel {
   using State = typename Env::State;
 
   static constexpr const Description& describe = Env::describe;
+  static_assert(!describe.masked && describe.players == 1 && describe.action_bytes() != 2 &&
+                describe.observation_kind == ObservationKind::float32);
   static constexpr int W = L::width;
   static constexpr int kEnvWords = sizeof(State) / sizeof(f32);
   static constexpr int kWords = kEnvWords + kBookkeepingWords;
@@ -88,13 +90,14 @@ class LaneKernel final : public Kernel {
       copy_near(near, home, count);
       List chosen;
       for (int64_t i = 0; i < count; ++i) {
-        if (job.mask == nullptr || job.mask[first + i]) chosen.at[chosen.size++] = (int32_t)i;
+        if (job.where == nullptr || job.where[first + i]) chosen.at[chosen.size++] = (int32_t)i;
       }
       reset_listed(near, chosen, observation);
       copy_home(home, near, count);
       if (job.observation == nullptr) continue;
       for (int64_t i = 0; i < count; i += W) observe(load_state(near, i), observation + i * kObs);
-      __builtin_memcpy(job.observation + first * kObs, observation, count * kObs * sizeof(float));
+      __builtin_memcpy((float*)job.observation + first * kObs, observation,
+                       count * kObs * sizeof(float));
     }
   }
 
@@ -104,9 +107,10 @@ class LaneKernel final : public Kernel {
     int64_t block = (plan.n + plan.threads - 1) / plan.threads;
     block = (block + W - 1) / W * W;
     if (block > kBlock) block = kBlock;
-    return for_each_block<kObs>(
+    return for_each_block<Env::describe>(
         plan, block,
-        [&](int64_t first, int64_t count, EndList<kObs>& ends, int32_t* counts, int64_t stride) {
+        [&](int64_t first, int64_t count, EndList<Env::describe>& ends, int32_t* counts,
+            int64_t stride) {
           switch (plan.autoreset) {
             case Autoreset::next_step:
               return run_block<Autoreset::next_step>(plan, first, count, ends, counts, stride);
@@ -173,7 +177,7 @@ class LaneKernel final : public Kernel {
   }
 
   template <Autoreset kMode>
-  void run_block(const Rollout& job, int64_t first, int64_t count, EndList<kObs>& ends,
+  void run_block(const Rollout& job, int64_t first, int64_t count, EndList<Env::describe>& ends,
                  int32_t* counts, int64_t counts_stride) const {
     const Home home{(uint32_t*)job.state + first, job.n};
     if (job.steps == 1 && count % W == 0) {
@@ -189,7 +193,7 @@ class LaneKernel final : public Kernel {
 
   template <Autoreset kMode, class View>
   void run_steps(const Rollout& job, const View& state, int64_t first, int64_t count,
-                 EndList<kObs>& ends, int32_t* counts, int64_t counts_stride) const {
+                 EndList<Env::describe>& ends, int32_t* counts, int64_t counts_stride) const {
     ActionDraws<Env, L, kBlock> draws;
     const auto limit = (int32_t)(job.max_steps ? job.max_steps : 0x7fffffff);
     for (int64_t step = 0; step < job.steps; ++step) {
@@ -221,9 +225,12 @@ class LaneKernel final : public Kernel {
 
   static Outputs outputs_at(const Rollout& job, int64_t row) {
     const auto at = [row](auto* base, int64_t width) { return base ? base + row * width : base; };
-    return {at(job.observation, kObs),      at(job.reward, 1),
-            at(job.terminated, 1),          at(job.truncated, 1),
-            at(job.next_observation, kObs), at(job.episode_return, 1),
+    return {at((float*)job.observation, kObs),
+            at(job.reward, 1),
+            at(job.terminated, 1),
+            at(job.truncated, 1),
+            at((float*)job.next_observation, kObs),
+            at(job.episode_return, 1),
             at(job.episode_length, 1)};
   }
 
@@ -322,11 +329,13 @@ class LaneKernel final : public Kernel {
 
   template <class View>
   static void append_ends(const View& state, const List& ended, const float* observation,
-                          int64_t step, int64_t first, EndList<kObs>& ends) {
+                          int64_t step, int64_t first, EndList<Env::describe>& ends) {
     for (int j = 0; j < ended.size; ++j) {
       const int64_t i = ended.at[j];
-      ends.append(step, first + i, load<float>(&state.at(kEnvWords + kReturn, i)),
-                  (int32_t)state.at(kEnvWords + kElapsed, i), observation + i * kObs);
+      const Shown last =
+          ends.append(step, first + i, load<float>(&state.at(kEnvWords + kReturn, i)),
+                      (int32_t)state.at(kEnvWords + kElapsed, i));
+      __builtin_memcpy(last.observation, observation + i * kObs, kObs * sizeof(float));
     }
   }
 

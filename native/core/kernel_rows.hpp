@@ -6,6 +6,8 @@
 // next.
 #pragma once
 
+#include <type_traits>
+
 #include "blocks.hpp"
 #include "lanes.hpp"
 #include "rng.hpp"
@@ -22,8 +24,13 @@ class RowKernel final : public Kernel {
   using L = Lanes<1>;
 
   static constexpr const Description& describe = Env::describe;
-  static constexpr int kObs = describe.observation_size;
+  static constexpr int64_t kObsBytes = describe.observation_bytes();
+  static constexpr int64_t kMaskBytes = describe.mask_bytes();
   static constexpr int64_t kCacheBytes = 32 << 10;
+  using Action = std::conditional_t<describe.action_bytes() == 1, uint8_t, uint16_t>;
+  using Observation =
+      std::conditional_t<describe.observation_kind == ObservationKind::bytes, uint8_t, float>;
+  using Ended = EndList<Env::describe>;
 
  public:
   static Kernel* make(const int64_t* options) { return new RowKernel(options); }
@@ -37,8 +44,8 @@ class RowKernel final : public Kernel {
   void reset(const Reset& job) const override {
     for (int64_t i = 0; i < job.n; ++i) {
       const Row row = row_at(job.state, i);
-      if (job.mask == nullptr || job.mask[i]) reset_row(row);
-      if (job.observation) env_.observe(row.state, job.observation + i * kObs);
+      if (job.where == nullptr || job.where[i]) reset_row(row);
+      show(row, shown_at(job.observation, job.mask, job.to_play, i));
     }
   }
 
@@ -50,11 +57,23 @@ class RowKernel final : public Kernel {
     const int64_t share = (job.n + plan.threads - 1) / plan.threads;
     if (block > share) block = share;
     if (block < 1) block = 1;
-    return for_each_block<kObs>(
+    return for_each_block<Env::describe>(
         plan, block,
-        [&](int64_t first, int64_t count, EndList<kObs>& ends, int32_t* counts, int64_t stride) {
+        [&](int64_t first, int64_t count, Ended& ends, int32_t* counts, int64_t stride) {
           run_block(plan, first, count, ends, counts, stride);
         });
+  }
+
+  int64_t refusal(const Rollout& job) const override {
+    if constexpr (describe.masked) {
+      if (env_.illegal_loses()) return -1;
+      for (int64_t i = 0; i < job.n; ++i) {
+        const Row row = row_at(job.state, i);
+        const bool waits = job.autoreset == Autoreset::next_step && row.book[kPending];
+        if (!waits && !env_.legal(row.state, ((const Action*)job.actions)[i])) return i;
+      }
+    }
+    return -1;
   }
 
  private:
@@ -79,7 +98,7 @@ class RowKernel final : public Kernel {
   }
 
   // Draw `clock` of the environment's action stream; the map is that of rng.hpp.
-  static uint8_t draw_action(const Row& row, uint64_t clock) {
+  Action draw_action(const Row& row, uint64_t clock) const {
     constexpr int width = choice_bits(describe);
     constexpr uint64_t per_block = draws_per_block(describe);
     const uint64_t block = clock / per_block;
@@ -87,16 +106,34 @@ class RowKernel final : public Kernel {
     const auto out = philox<L>({L::u32{row.book[kIndex]}, L::u32{(uint32_t)block},
                                 L::u32{(uint32_t)(block >> 32)}, L::u32{kActionStream}},
                                L::u32{row.book[kSeedLow]}, L::u32{row.book[kSeedHigh]});
-    if constexpr (width > 0) {
+    if constexpr (describe.masked) {
+      const int32_t count = env_.legal_count(row.state);
+      return count ? (Action)env_.nth_legal(row.state, choice(out.word[place][0], count)) : 0;
+    } else if constexpr (width > 0) {
       const int bit = place * width;
       return (out.word[bit / 32][0] >> (bit % 32)) & ((1u << width) - 1);
     } else {
-      return (uint8_t)(((uint64_t)out.word[place][0] * describe.action_size) >> 32);
+      return (Action)choice(out.word[place][0], describe.action_size);
     }
   }
 
-  void run_block(const Rollout& job, int64_t first, int64_t count, EndList<kObs>& ends,
-                 int32_t* counts, int64_t counts_stride) const {
+  static Shown shown_at(void* observation, uint8_t* mask, uint8_t* to_play, int64_t at) {
+    return {observation ? (std::byte*)observation + at * kObsBytes : nullptr,
+            mask ? mask + at * kMaskBytes : nullptr, to_play ? to_play + at : nullptr};
+  }
+
+  void show(const Row& row, const Shown& to) const {
+    if (to.observation) env_.observe(row.state, (Observation*)to.observation);
+    if constexpr (describe.masked) {
+      if (to.mask) env_.mask(row.state, to.mask);
+    }
+    if constexpr (describe.players > 1) {
+      if (to.to_play) *to.to_play = env_.to_play(row.state);
+    }
+  }
+
+  void run_block(const Rollout& job, int64_t first, int64_t count, Ended& ends, int32_t* counts,
+                 int64_t counts_stride) const {
     for (int64_t step = 0; step < job.steps; ++step) {
       const int64_t before = ends.position();
       for (int64_t i = first; i < first + count; ++i) step_row(job, step, i, ends);
@@ -104,51 +141,70 @@ class RowKernel final : public Kernel {
     }
   }
 
-  void step_row(const Rollout& job, int64_t step, int64_t i, EndList<kObs>& ends) const {
+  void step_row(const Rollout& job, int64_t step, int64_t i, Ended& ends) const {
     const Row row = row_at(job.state, i);
     const int64_t at = step * job.row_length() + i;
-    const uint8_t action = job.actions ? ((const uint8_t*)job.actions)[step * job.n + i]
-                                       : draw_action(row, job.clock + step);
-    if (!job.actions && job.drawn) ((uint8_t*)job.drawn)[at] = action;
+    const Action action = job.actions ? ((const Action*)job.actions)[step * job.n + i]
+                                      : draw_action(row, job.clock + step);
+    if (!job.actions && job.drawn) ((Action*)job.drawn)[at] = action;
 
-    float observation[kObs];
+    const Shown shown = shown_at(job.observation, job.mask, job.to_play, at);
+    const Shown next = shown_at(job.next_observation, job.next_mask, job.next_to_play, at);
     if (job.autoreset == Autoreset::next_step && row.book[kPending]) {  // not a step
       reset_row(row);
       row.book[kPending] = 0;
-      env_.observe(row.state, observation);
-      write(job, at, observation, observation, {0.0f, false}, false, 0.0f, 0);
+      show(row, shown);
+      show(row, next);
+      write(job, at, {0.0f, false}, false, 0.0f, 0);
       return;
     }
 
-    const RowOutcome outcome = env_.step(row.state, action);
+    const RowOutcome outcome = act(job, step * job.n + i, row, action);
     const bool truncated = ++row.book[kElapsed] >= (uint64_t)(job.max_steps ? job.max_steps : ~0u);
     float total;
     __builtin_memcpy(&total, &row.book[kReturn], sizeof(total));
     total += outcome.reward;
     __builtin_memcpy(&row.book[kReturn], &total, sizeof(total));
     const bool ended = outcome.terminated || truncated;
-    const int32_t length = (int32_t)row.book[kElapsed];
-    env_.observe(row.state, observation);
-    if (ended && ends.wanted()) ends.append(step, i, total, length, observation);
-
-    float next[kObs];
-    __builtin_memcpy(next, observation, sizeof(next));
-    if (ended && job.autoreset == Autoreset::same_step) {
-      reset_row(row);
-      env_.observe(row.state, observation);
-    }
+    const auto length = (int32_t)row.book[kElapsed];
+    write(job, at, outcome, truncated, ended ? total : 0.0f, ended ? length : 0);
+    show(row, next);
+    if (ended && ends.wanted()) show(row, ends.append(step, i, total, length));
+    if (ended && job.autoreset == Autoreset::same_step) reset_row(row);
     if (job.autoreset == Autoreset::next_step) row.book[kPending] = ended;
-    write(job, at, observation, next, outcome, truncated, ended ? total : 0.0f, ended ? length : 0);
+    show(row, shown);
   }
 
-  static void write(const Rollout& job, int64_t at, const float* observation, const float* next,
-                    RowOutcome outcome, bool truncated, float episode_return, int32_t length) {
-    if (job.observation) {
-      __builtin_memcpy(job.observation + at * kObs, observation, kObs * sizeof(float));
+  RowOutcome act(const Rollout& job, int64_t at, const Row& row, Action action) const {
+    if constexpr (describe.masked) {
+      if (!env_.legal(row.state, action)) {
+        if (env_.illegal_loses()) return {-1.0f, true};
+        refuse(job, at);
+        return {0.0f, false};
+      }
     }
-    if (job.next_observation) {
-      __builtin_memcpy(job.next_observation + at * kObs, next, kObs * sizeof(float));
+    if constexpr (requires(StepDraws& draws) { env_.step(row.state, action, draws); }) {
+      StepDraws draws(
+          {L::u32{row.book[kIndex]}, L::u32{row.book[kSeedLow]}, L::u32{row.book[kSeedHigh]}},
+          row.book[kEpisode], row.book[kElapsed]);
+      return env_.step(row.state, action, draws);
+    } else {
+      return env_.step(row.state, action);
     }
+  }
+
+  // Threads may be at it together: the least stays.
+  static void refuse(const Rollout& job, int64_t at) {
+    if (job.refused == nullptr) return;
+    int64_t least = __atomic_load_n(job.refused, __ATOMIC_RELAXED);
+    while ((least < 0 || at < least) &&
+           !__atomic_compare_exchange_n(job.refused, &least, at, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+  }
+
+  static void write(const Rollout& job, int64_t at, RowOutcome outcome, bool truncated,
+                    float episode_return, int32_t length) {
     if (job.reward) job.reward[at] = outcome.reward;
     if (job.terminated) job.terminated[at] = outcome.terminated;
     if (job.truncated) job.truncated[at] = truncated;

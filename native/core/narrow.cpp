@@ -6,26 +6,29 @@ namespace headrace::HEADRACE_ISA {
 
 namespace {
 
-// Two reductions that every instruction set has for every type: the bits above a byte, and the
-// greatest byte.
-template <class T>
-bool narrow(const T* from, int64_t count, int choices, uint8_t* to) {
+// Two reductions that every instruction set has for every type: the bits above what fits, and the
+// greatest of what does.
+template <class From, class To>
+bool narrow(const From* from, int64_t count, int choices, To* to) {
   uint64_t above = 0;
-  uint8_t greatest = 0;
+  To greatest = 0;
   for (int64_t i = 0; i < count; ++i) {
-    above |= (uint64_t)(int64_t)from[i] >> 8;
-    const auto byte = (uint8_t)from[i];
-    greatest = byte > greatest ? byte : greatest;
-    to[i] = byte;
+    above |= (uint64_t)(int64_t)from[i] >> 8 * sizeof(To);
+    const auto low = (To)from[i];
+    greatest = low > greatest ? low : greatest;
+    to[i] = low;
   }
   return above == 0 && greatest < choices;
 }
 
+template <class To>
+NarrowTo<To> narrow_to() {
+  return {&narrow<int64_t, To>,  &narrow<int32_t, To>, &narrow<uint32_t, To>, &narrow<int16_t, To>,
+          &narrow<uint16_t, To>, &narrow<int8_t, To>,  &narrow<uint8_t, To>};
+}
+
 }  // namespace
 
-Narrow narrow() {
-  return {&narrow<int64_t>, &narrow<int32_t>, &narrow<uint32_t>,
-          &narrow<int16_t>, &narrow<int8_t>,  &narrow<uint8_t>};
-}
+Narrow narrow() { return {narrow_to<uint8_t>(), narrow_to<uint16_t>()}; }
 
 }  // namespace headrace::HEADRACE_ISA

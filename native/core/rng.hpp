@@ -8,10 +8,13 @@
 // so it is the same whatever thread, rank, block or call asks for it. The streams:
 //     reset    high = episode,        low = block within the reset
 //     action   draw d of the environment's life: block d / 4 as (low, high), word d % 4
-//              (2-, 4-, 16- and 256-way choices take 1-, 2-, 4- and 8-bit fields of the block)
+//              (2-, 4-, 16- and 256-way choices take 1-, 2-, 4- and 8-bit fields of the block;
+//              a choice among the legal actions always takes a word)
+//     step     high = episode,        low = step of the episode, for what chance does in a step
 // The maps from words to values, in every language the same:
 //     uniform  (word >> 8) * 2^-24                 in [0, 1)
-//     choice   (word * n) >> 32                    in 0 .. n-1
+//     choice   (word * n) >> 32                    in 0 .. n-1; of n legal actions that one,
+//                                                  counted from the smallest
 #pragma once
 
 #include "env.hpp"
@@ -21,7 +24,7 @@ namespace headrace::HEADRACE_ISA {
 
 // How many bits of a block one random action takes; 0: a word for each component.
 constexpr int choice_bits(const Description& describe) {
-  if (describe.action_kind != ActionKind::discrete) return 0;
+  if (describe.action_kind != ActionKind::discrete || describe.masked) return 0;
   switch (describe.action_size) {
     case 2:
       return 1;
@@ -40,7 +43,11 @@ constexpr uint64_t draws_per_block(const Description& describe) {
   return choice_bits(describe) ? 128 / choice_bits(describe) : 4;
 }
 
-enum Stream : uint32_t { kResetStream = 0, kActionStream = 1 };
+enum Stream : uint32_t { kResetStream = 0, kActionStream = 1, kStepStream = 3 };
+
+HEADRACE_INLINE int32_t choice(uint32_t word, int32_t n) {
+  return (int32_t)(((uint64_t)word * (uint32_t)n) >> 32);
+}
 
 template <class U>
 struct WidePair {
@@ -140,6 +147,29 @@ class ResetDraws {
   typename L::u32 episode_;
   Block<typename L::u32> block_;
   uint32_t used_ = 0;
+};
+
+// The four words that chance has in one step of one environment.
+class StepDraws {
+  using L = Lanes<1>;
+
+ public:
+  StepDraws(const Identity<L>& who, uint32_t episode, uint32_t step)
+      : who_(who), episode_(episode), step_(step) {}
+
+  uint32_t word() {
+    if (used_ == 0) {
+      block_ = philox<L>({who_.index, L::u32{step_}, L::u32{episode_}, L::u32{kStepStream}},
+                         who_.seed_low, who_.seed_high);
+    }
+    return block_.word[used_++][0];
+  }
+
+ private:
+  Identity<L> who_;
+  uint32_t episode_, step_;
+  Block<L::u32> block_;
+  int used_ = 0;
 };
 
 }  // namespace headrace::HEADRACE_ISA

@@ -2,8 +2,11 @@
 // What the kernels promise, without Python: the same bits from every instruction set, width, number
 // of threads and fused length; nothing touched beyond the arrays (under AddressSanitizer); the
 // three ways of resetting.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include "arithmetic.hpp"
 #include "check.hpp"
@@ -91,20 +94,23 @@ void sincos_is_close_and_the_same_everywhere(const std::vector<Set>& sets) {
 
 // Every type of integer, at every length up to a few vectors; wrong ones are seen wherever they
 // are.
-template <class T>
-void narrow_from(const char* isa, NarrowFrom<T> narrow, std::initializer_list<T> wrong) {
+template <class From, class To>
+void narrow_from(const char* isa, NarrowFrom<From, To> narrow, int choices,
+                 std::initializer_list<std::type_identity_t<From>> wrong) {
+  const int64_t top = std::min<int64_t>(choices - 1, std::numeric_limits<From>::max());
   for (int64_t count = 1; count < 100; ++count) {
-    const auto from = exactly<T>(count);
-    const auto to = exactly<uint8_t>(count);
-    for (int64_t i = 0; i < count; ++i) from[i] = (T)(i % 5);
-    HEADRACE_CHECK(narrow(from.get(), count, 5, to.get()), "%s", isa);
-    for (int64_t i = 0; i < count; ++i) HEADRACE_CHECK(to[i] == i % 5, "%s", isa);
-    for (T value : wrong) {
+    const auto from = exactly<From>(count);
+    const auto to = exactly<To>(count);
+    const auto right = [top](int64_t i) { return top - i % 5; };
+    for (int64_t i = 0; i < count; ++i) from[i] = (From)right(i);
+    HEADRACE_CHECK(narrow(from.get(), count, choices, to.get()), "%s", isa);
+    for (int64_t i = 0; i < count; ++i) HEADRACE_CHECK(to[i] == right(i), "%s", isa);
+    for (From value : wrong) {
       for (int64_t at = 0; at < count; ++at) {
-        const T right = from[at];
+        const From was = from[at];
         from[at] = value;
-        HEADRACE_CHECK(!narrow(from.get(), count, 5, to.get()), "%s", isa);
-        from[at] = right;
+        HEADRACE_CHECK(!narrow(from.get(), count, choices, to.get()), "%s", isa);
+        from[at] = was;
       }
     }
   }
@@ -114,13 +120,22 @@ void narrowing_checks_every_action() {
   for (int s = 0; s < kInstructionSets; ++s) {
     const InstructionSet& set = instruction_sets()[s];
     if (!set.supported) continue;
-    const Narrow narrow = set.narrow();
-    narrow_from<int64_t>(set.name, narrow.from_int64, {5, 255, 256, -1, 1ll << 32, 1ll << 62});
-    narrow_from<int32_t>(set.name, narrow.from_int32, {5, 256, -1, -256, 1 << 30});
-    narrow_from<uint32_t>(set.name, narrow.from_uint32, {5, 256, ~0u});
-    narrow_from<int16_t>(set.name, narrow.from_int16, {5, 256, -1, -256});
-    narrow_from<int8_t>(set.name, narrow.from_int8, {5, 127, -1, -128});
-    narrow_from<uint8_t>(set.name, narrow.from_uint8, {5, 128, 255});
+    const NarrowTo<uint8_t> bytes = set.narrow().to_bytes;
+    narrow_from(set.name, bytes.from_int64, 5, {5, 255, 256, -1, 1ll << 32, 1ll << 62});
+    narrow_from(set.name, bytes.from_int32, 5, {5, 256, -1, -256, 1 << 30});
+    narrow_from(set.name, bytes.from_uint32, 5, {5, 256, ~0u});
+    narrow_from(set.name, bytes.from_int16, 5, {5, 256, -1, -256});
+    narrow_from(set.name, bytes.from_uint16, 5, {5, 256, 0xffff});
+    narrow_from(set.name, bytes.from_int8, 5, {5, 127, -1, -128});
+    narrow_from(set.name, bytes.from_uint8, 5, {5, 128, 255});
+    const NarrowTo<uint16_t> halves = set.narrow().to_halves;
+    narrow_from(set.name, halves.from_int64, 4672, {4672, 65535, 65536, -1, 1ll << 32, 1ll << 62});
+    narrow_from(set.name, halves.from_int32, 4672, {4672, 65536, -1, -65536, 1 << 30});
+    narrow_from(set.name, halves.from_uint32, 4672, {4672, 65536, ~0u});
+    narrow_from(set.name, halves.from_int16, 4672, {4672, 32767, -1, -256});
+    narrow_from(set.name, halves.from_uint16, 4672, {4672, 0xffff});
+    narrow_from(set.name, halves.from_int8, 4672, {-1, -128});
+    narrow_from(set.name, halves.from_uint8, 4672, {});
   }
 }
 
@@ -178,17 +193,21 @@ void outputs_are_optional(const std::vector<Set>& sets, const Case& c) {
 void reset_heeds_its_mask(const std::vector<Set>& sets, const Case& c) {
   for (const Set& set : sets) {
     const auto kernel = make_kernel(set.kernels, c.env, c.option);
-    const int64_t width = kernel->description().observation_size;
+    const int64_t width = kernel->description().observation_bytes();
     const Environments envs(*kernel, c.n, /*reset=*/false);
-    const auto everyone = exactly<float>(c.n * width), observation = exactly<float>(c.n * width);
-    kernel->reset({.state = envs.data(), .n = c.n, .observation = everyone.get()});
-    const auto mask = exactly<uint8_t>(c.n);
-    for (int64_t i = 0; i < c.n; ++i) mask[i] = i % 3 == 1;
-    kernel->reset({envs.data(), c.n, mask.get(), observation.get()});
+    const auto everyone = exactly<uint8_t>(c.n * width);
+    const auto observation = exactly<uint8_t>(c.n * width);
+    kernel->reset({.state = envs.data(), .n = c.n});
+    kernel->run({.state = envs.data(), .n = c.n, .steps = 3, .autoreset = Autoreset::disabled});
+    const auto where = exactly<uint8_t>(c.n);
+    kernel->reset(
+        {.state = envs.data(), .n = c.n, .where = where.get(), .observation = everyone.get()});
+    for (int64_t i = 0; i < c.n; ++i) where[i] = i % 3 == 1;
+    kernel->reset(
+        {.state = envs.data(), .n = c.n, .where = where.get(), .observation = observation.get()});
     for (int64_t i = 0; i < c.n; ++i) {
-      const bool same =
-          std::memcmp(&everyone[i * width], &observation[i * width], width * sizeof(float)) == 0;
-      HEADRACE_CHECK(same == !mask[i] && envs.book(kEpisode, i) == 1u + mask[i], "%s %s n=%d",
+      const bool same = std::memcmp(&everyone[i * width], &observation[i * width], width) == 0;
+      HEADRACE_CHECK(same == !where[i] && envs.book(kEpisode, i) == 1u + where[i], "%s %s n=%d",
                      c.env, set.name.c_str(), (int)c.n);
     }
   }
@@ -212,6 +231,10 @@ int run_all() {
   }
   cases.push_back({"CartPole-v1", 0, 4500, 16});  // two threads even for one step
   cases.push_back({"Memory-v0", 4096, 70, 16});
+  for (int64_t observation : {0, 1}) {  // planes, compact
+    cases.push_back({"Chess-v0", observation, 17, 64});
+    cases.push_back({"ChessVsRandom-v0", observation, 17, 64});
+  }
   for (const Case& c : cases) {
     every_way_gives_the_same_bits(sets, c);
     outputs_are_optional(sets, c);

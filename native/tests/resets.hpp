@@ -30,10 +30,10 @@ inline std::vector<Trace> trace(Autoreset mode, const Environments& envs) {
     envs.kernel.run(job);
     for (int64_t i = 0; i < kTraced; ++i) {
       Trace& t = traces[i];
-      t.observation.insert(t.observation.end(), &out.observation[i * kObs],
-                           &out.observation[i * kObs] + kObs);
-      t.next_observation.insert(t.next_observation.end(), &out.next_observation[i * kObs],
-                                &out.next_observation[i * kObs] + kObs);
+      const auto* observation = (const float*)out.observation.get() + i * kObs;
+      const auto* next = (const float*)out.next_observation.get() + i * kObs;
+      t.observation.insert(t.observation.end(), observation, observation + kObs);
+      t.next_observation.insert(t.next_observation.end(), next, next + kObs);
       t.reward.push_back(out.reward[i]);
       t.terminated.push_back(out.terminated[i]);
       t.truncated.push_back(out.truncated[i]);

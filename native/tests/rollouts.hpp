@@ -26,9 +26,10 @@ void append(Bytes& to, const T* from, int64_t count) {
 
 inline std::unique_ptr<Kernel> make_kernel(const KernelTable& table, const char* name,
                                            int64_t option) {
+  const int64_t options[kMaxOptions] = {option};
   for (int i = 0; i < table.count; ++i) {
     if (std::strcmp(table.entries[i].description->name, name) == 0) {
-      return std::unique_ptr<Kernel>(table.entries[i].make(&option));
+      return std::unique_ptr<Kernel>(table.entries[i].make(options));
     }
   }
   return nullptr;
@@ -64,22 +65,23 @@ struct Environments {
 // The outputs of one call.
 struct Outputs {
   int64_t rows;
-  int64_t width;
-  std::unique_ptr<float[]> observation, reward, next_observation, episode_return;
-  std::unique_ptr<float[]> final_observation, end_return, scratch;
+  int64_t width;  // bytes of an observation
+  int64_t bits;   // bytes of a mask
+  std::unique_ptr<uint8_t[]> observation, next_observation, final_observation, scratch_observation;
+  std::unique_ptr<uint8_t[]> mask, next_mask, final_mask, scratch_mask;
+  std::unique_ptr<uint8_t[]> to_play, next_to_play, final_to_play, scratch_to_play;
+  std::unique_ptr<float[]> reward, episode_return, end_return, scratch;
   std::unique_ptr<uint8_t[]> terminated, truncated, drawn;
   std::unique_ptr<int32_t[]> episode_length, ended_at, end_length, scratch_at, scratch_counts;
 
   Outputs(const Description& describe, int64_t steps, int64_t n)
       : rows(steps * n),
-        width(describe.observation_size),
-        observation(exactly<float>(rows * width)),
+        width(describe.observation_bytes()),
+        bits(describe.mask_bytes()),
         reward(exactly<float>(rows)),
-        next_observation(exactly<float>(rows * width)),
         episode_return(exactly<float>(rows)),
-        final_observation(exactly<float>(rows * width)),
         end_return(exactly<float>(rows)),
-        scratch(exactly<float>(rows * (width + 1))),
+        scratch(exactly<float>(rows)),
         terminated(exactly<uint8_t>(rows)),
         truncated(exactly<uint8_t>(rows)),
         drawn(exactly<uint8_t>(rows * describe.action_components() * describe.action_bytes())),
@@ -87,7 +89,18 @@ struct Outputs {
         ended_at(exactly<int32_t>(rows * 2)),
         end_length(exactly<int32_t>(rows)),
         scratch_at(exactly<int32_t>(rows * 3)),
-        scratch_counts(exactly<int32_t>(rows)) {}
+        scratch_counts(exactly<int32_t>(rows)) {
+    for (auto* one : {&observation, &next_observation, &final_observation, &scratch_observation}) {
+      *one = exactly<uint8_t>(rows * width);
+    }
+    for (auto* one : {&mask, &next_mask, &final_mask, &scratch_mask}) {
+      *one = exactly<uint8_t>(rows * bits);
+    }
+    const int64_t turns = describe.players > 1 ? rows : 0;
+    for (auto* one : {&to_play, &next_to_play, &final_to_play, &scratch_to_play}) {
+      *one = exactly<uint8_t>(turns);
+    }
+  }
 
   void bind(Rollout& job) const {
     job.observation = observation.get();
@@ -97,9 +110,14 @@ struct Outputs {
     job.next_observation = next_observation.get();
     job.episode_return = episode_return.get();
     job.episode_length = episode_length.get();
-    job.ends = {final_observation.get(), ended_at.get(), end_return.get(), end_length.get()};
-    job.scratch_ends = {scratch.get(), scratch_at.get(), scratch.get() + rows * width,
-                        scratch_at.get() + rows * 2};
+    job.mask = mask.get();
+    job.next_mask = next_mask.get();
+    job.to_play = to_play.get();
+    job.next_to_play = next_to_play.get();
+    job.ends = {final_observation.get(), ended_at.get(),   end_return.get(),
+                end_length.get(),        final_mask.get(), final_to_play.get()};
+    job.scratch_ends = {scratch_observation.get(),   scratch_at.get(),   scratch.get(),
+                        scratch_at.get() + rows * 2, scratch_mask.get(), scratch_to_play.get()};
     job.scratch_counts = scratch_counts.get();
     if (job.actions == nullptr) job.drawn = drawn.get();
   }
@@ -107,7 +125,7 @@ struct Outputs {
 
 // What a rollout left, in bytes, however many calls it took.
 struct Record {
-  Bytes state, steps, observations, dense, actions, ends;
+  Bytes state, steps, observations, masks, turns, dense, actions, ends;
   bool operator==(const Record&) const = default;
 };
 
@@ -143,12 +161,17 @@ inline Record roll(const Kernel& kernel, int64_t n, const Plan& plan) {
     out.bind(job);
     const int64_t ends = kernel.run(job);
 
+    const int64_t turns = describe.players > 1 ? 1 : 0;
     append(record.observations, out.observation.get(), out.rows * out.width);
+    append(record.masks, out.mask.get(), out.rows * out.bits);
+    append(record.turns, out.to_play.get(), out.rows * turns);
     for (int64_t row = 0; row < out.rows; ++row) {
       append(record.steps, &out.reward[row], 1);
       append(record.steps, &out.terminated[row], 1);
       append(record.steps, &out.truncated[row], 1);
-      append(record.dense, &out.next_observation[row * out.width], out.width);
+      append(record.dense, out.next_observation.get() + row * out.width, out.width);
+      append(record.dense, out.next_mask.get() + row * out.bits, out.bits);
+      append(record.dense, out.next_to_play.get() + row * turns, turns);
       append(record.dense, &out.episode_return[row], 1);
       append(record.dense, &out.episode_length[row], 1);
     }
@@ -158,7 +181,9 @@ inline Record roll(const Kernel& kernel, int64_t n, const Plan& plan) {
       append(record.ends, &out.ended_at[2 * e], 2);
       append(record.ends, &out.end_return[e], 1);
       append(record.ends, &out.end_length[e], 1);
-      append(record.ends, &out.final_observation[e * out.width], out.width);
+      append(record.ends, out.final_observation.get() + e * out.width, out.width);
+      append(record.ends, out.final_mask.get() + e * out.bits, out.bits);
+      append(record.ends, out.final_to_play.get() + e * turns, turns);
     }
   }
   append(record.state, envs.data(), envs.words * n);

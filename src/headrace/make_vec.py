@@ -25,7 +25,7 @@ CLASSES = {
     "gym": "headrace.collect.process_vector:ProcessVectorEnv",
 }
 TAKES = {
-    "native": ("seed", "first_env", "threads", "isa"),
+    "native": ("seed", "first_env", "threads", "isa", "observation_dtype"),
     "array": ("seed", "first_env"),
     "gym": ("workers", "render_mode"),
 }
@@ -44,6 +44,7 @@ def make_vec(
     isa: str | None = None,
     workers: int | None = None,
     render_mode: str | None = None,
+    observation_dtype: str | None = None,
     max_episode_steps: int | None = None,
     **options: Any,
 ) -> VectorEnv:
@@ -55,7 +56,8 @@ def make_vec(
 
     Native and array environments take a `seed`, for a first reset without one, and `first_env`,
     from which they are numbered (`HostVectorEnv` says what seeds mean); native ones `threads`
-    (None: all processors) and `isa`; those in processes `workers` and `render_mode`.
+    (None: all processors), `isa`, and `observation_dtype="float32"` where observations are bytes;
+    those in processes `workers` and `render_mode`.
     """
     spec = _spec(id, max_episode_steps, options)
     chosen = definition or next(name for name in CLASSES if name in spec.definitions)
@@ -64,6 +66,7 @@ def make_vec(
     spec.require(chosen, f"definition='{chosen}'")
     special = {"seed": seed, "first_env": first_env, "threads": threads, "isa": isa}
     special |= {"workers": workers, "render_mode": render_mode}
+    special |= {"observation_dtype": observation_dtype}
     special = {name: value for name, value in special.items() if value is not None}
     _check(chosen, num_envs, special)
     return _make(spec, chosen, num_envs, {"autoreset": autoreset, "copy": copy, **special})

@@ -15,7 +15,13 @@ import numpy as np
 from headrace.collect.batch import Batch
 from headrace.collect.policy import Policy, PolicyKey, action_dtype
 from headrace.envs.array.namespace import namespace
-from headrace.envs.philox import Identity, identify, random_actions
+from headrace.envs.philox import (
+    Identity,
+    identify,
+    legal_words,
+    random_actions,
+    random_legal,
+)
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 
@@ -109,18 +115,17 @@ class Collector(ABC):
         self.close()
 
 
-COLUMNS = ("obs", "action", "reward", "terminated", "truncated")
-"""What `HostBuffers` keep of every environment and step."""
-
-ENDS = ("final_obs", "end_at", "episode_return", "episode_length")
-"""What `HostBuffers` keep of episodes that ended, one row each."""
+STEPS = ("obs", "action", "reward", "terminated", "truncated", "mask", "to_play")
+"""What `HostBuffers` keep of steps; `mask` and `to_play` only where there are such."""
+ENDS = ("final_obs", "end_at", "episode_return", "episode_length", "final_mask", "final_to_play")
+"""What they keep of episodes that ended, one row each."""
 
 
 class HostBuffers:
     """The memory of a batch on the host: allocated once, written again and again.
 
-    `obs` has a row more than there are steps; row t + 1 is what follows step t, and after a batch
-    the last row becomes the first. `zeros(shape, dtype)` gives the memory.
+    `obs`, `mask` and `to_play` have a row more than there are steps; row t + 1 is what follows step
+    t, and after a batch the last row becomes the first. `zeros(shape, dtype)` gives the memory.
     """
 
     def __init__(self, request: Request, zeros: Callable[..., np.ndarray] = np.zeros):
@@ -144,6 +149,13 @@ class HostBuffers:
         self.end_at = zeros((room, 2), np.int32)
         self.episode_return = zeros(room, np.float32)
         self.episode_length = zeros(room, np.int32)
+        self.mask = self.final_mask = self.to_play = self.final_to_play = None
+        if bits := request.spec.mask_bytes:
+            self.mask = zeros((steps + 1, num_envs, bits), np.uint8)
+            self.final_mask = zeros((room, bits), np.uint8)
+        if request.spec.players > 1:
+            self.to_play = zeros((steps + 1, num_envs), np.uint8)
+            self.final_to_play = zeros(room, np.uint8)
         self.extras: dict[str, np.ndarray] = {}
 
     def columns(self, first: int, last: int) -> HostBuffers:
@@ -152,17 +164,25 @@ class HostBuffers:
         Ends of episodes have no columns: each part has a section of their rows to itself.
         """
         part = copy.copy(self)
-        for name in COLUMNS:
-            setattr(part, name, getattr(self, name)[:, first:last])
         steps = len(self.reward)
+        for name in STEPS:
+            if (array := getattr(self, name)) is not None:
+                setattr(part, name, array[:, first:last])
         for name in ENDS:
-            setattr(part, name, getattr(self, name)[first * steps : last * steps])
+            if (array := getattr(self, name)) is not None:
+                setattr(part, name, array[first * steps : last * steps])
         part.extras = {name: array[:, first:last] for name, array in self.extras.items()}
         return part
 
     def begin(self) -> None:
         """Start a batch: what was last is what comes first."""
-        self.obs[0] = self.obs[-1]
+        for rows in (self.obs, self.mask, self.to_play):
+            if rows is not None:
+                rows[0] = rows[-1]
+
+    def mask_at(self, step: int) -> np.ndarray | None:
+        """The mask that belongs to `obs[step]`, if there is one."""
+        return None if self.mask is None else self.mask[step]
 
     def set_extras(self, step: int, extras: dict[str, Any]) -> None:
         """Keep the policy's own outputs of one step."""
@@ -189,7 +209,8 @@ class HostBuffers:
         """The same memory, but for ends of episodes: what `take_ends` puts together has its own."""
         whole = copy.copy(self)
         for name in ENDS:
-            setattr(whole, name, np.zeros_like(getattr(self, name)))
+            if (array := getattr(self, name)) is not None:
+                setattr(whole, name, np.zeros_like(array))
         return whole
 
     def take_ends(
@@ -209,8 +230,9 @@ class HostBuffers:
         )
         rows = rows[np.argsort(source.end_at[rows, 0], kind="stable")]
         for name in ENDS:
-            own = getattr(self, name)[: len(rows)]
-            np.take(getattr(source, name), rows, axis=0, out=own, mode="clip")  # not buffered
+            if (array := getattr(self, name)) is not None:
+                out = array[: len(rows)]  # "clip": otherwise it would be written by way of a copy
+                np.take(getattr(source, name), rows, axis=0, out=out, mode="clip")
         return len(rows)
 
     def batch(self, ends: int) -> Batch:
@@ -227,7 +249,21 @@ class HostBuffers:
             episode_return=self.episode_return[:ends],
             episode_length=self.episode_length[:ends],
             extras=self.extras,
+            **self._turns(ends),
         )
+
+    def _turns(self, ends: int) -> dict[str, np.ndarray]:
+        """Masks and players, where there are such."""
+        out = {}
+        for name in ("mask", "to_play"):
+            if (rows := getattr(self, name)) is not None:
+                out |= {name: rows[:-1], f"last_{name}": rows[-1]}
+                out[f"final_{name}"] = getattr(self, f"final_{name}")[:ends]
+        return out
+
+
+_WORDS_AHEAD = 256
+"""Steps whose random words are made at once: for a few, that costs as much as for one."""
 
 
 class HostPolicy:
@@ -245,11 +281,12 @@ class HostPolicy:
 
                 self._apply = jax.jit(request.policy.apply)
         self._dtype = action_dtype(request.spec.action_space)
+        self._words, self._words_from = np.zeros((0, request.num_envs), np.uint32), 0
 
     @property
     def random(self) -> bool:
         """Whether actions do not depend on observations, and `draw` gives them."""
-        return self._apply is None
+        return self._apply is None and not self._request.spec.masked
 
     def draw(self, clock: int, steps: int) -> np.ndarray:
         """Uniform random actions [steps, N, ...], the same on every rung."""
@@ -259,9 +296,21 @@ class HostPolicy:
             return (actions.astype(np.int64) + space.start).astype(self._dtype)
         return actions.astype(self._dtype, copy=False)
 
-    def act(self, params: Any, obs: np.ndarray, clock: int) -> tuple[np.ndarray, dict[str, Any]]:
+    def act(
+        self, params: Any, obs: np.ndarray, clock: int, mask: np.ndarray | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """Actions for one step, and the policy's own outputs."""
-        assert self._apply is not None
+        if self._apply is None:
+            assert mask is not None
+            action = random_legal(self._numpy, self._legal_words(clock), mask)
+            return action.astype(self._dtype), {}
         key = PolicyKey(Identity(*self._who), np.uint32(clock & 0xFFFFFFFF))
-        action, extras = self._apply(params, obs, None, key)
+        action, extras = self._apply(params, obs, mask, key)
         return np.asarray(action).astype(self._dtype, copy=False), extras
+
+    def _legal_words(self, clock: int) -> np.ndarray:
+        """The random words [N] of one step."""
+        if not 0 <= clock - self._words_from < len(self._words):
+            self._words = legal_words(self._numpy, self._who, clock, _WORDS_AHEAD)
+            self._words_from = clock
+        return self._words[clock - self._words_from]

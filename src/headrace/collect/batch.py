@@ -46,11 +46,18 @@ class Batch:
     extras: dict[str, Array] = field(default_factory=dict)
     """[T, N, ...] the policy's own outputs."""
     mask: Array | None = None
-    """[T, N, ...] legal actions at `obs`, as bits, where the environment has such."""
+    """[T, N, bytes] uint8: the legal actions at `obs`, where some may be illegal.
+
+    Action a is bit a % 8 of byte a // 8, as `numpy.unpackbits(..., bitorder="little")` reads it.
+    """
     last_mask: Array | None = None
+    """[N, bytes] at `last_obs`."""
     final_mask: Array | None = None
+    """As `final_obs`."""
     to_play: Array | None = None
-    """[T, N] the player who acts at `obs`, where there are several."""
+    """[T, N] uint8: the player who acts at `obs`, where there are several."""
+    last_to_play: Array | None = None
+    final_to_play: Array | None = None
 
     @property
     def steps(self) -> int:
@@ -69,10 +76,21 @@ class Batch:
 
     def next_obs(self) -> Array:
         """[T, N, ...] the observation that followed each action, before any reset."""
-        if self.end_at is None:
-            return self.final_obs
-        out = np.concatenate([self.obs[1:], self.last_obs[None]])
-        out[self.end_at[:, 0], self.end_at[:, 1]] = self.final_obs
+        return self._next(self.obs, self.last_obs, self.final_obs)
+
+    def next_mask(self) -> Array | None:
+        """[T, N, bytes] which actions were legal then, where some may be illegal."""
+        return self._next(self.mask, self.last_mask, self.final_mask)
+
+    def next_to_play(self) -> Array | None:
+        """[T, N] whose turn it was then, where several play."""
+        return self._next(self.to_play, self.last_to_play, self.final_to_play)
+
+    def _next(self, rows: Array, last: Array, final: Array) -> Array:
+        if self.end_at is None or rows is None:
+            return final
+        out = np.concatenate([rows[1:], last[None]])
+        out[self.end_at[:, 0], self.end_at[:, 1]] = final
         return out
 
     def episodes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +104,8 @@ class Batch:
         """Bytes written per transition."""
         arrays = [self.obs, self.action, self.reward, self.terminated, self.truncated]
         arrays += [self.final_obs, self.end_at, self.episode_return, self.episode_length]
-        arrays += [self.mask, self.final_mask, self.to_play, *self.extras.values()]
+        arrays += [self.mask, self.final_mask, self.to_play, self.final_to_play]
+        arrays += self.extras.values()
         total = sum(array.nbytes for array in arrays if array is not None)
         return total / (self.steps * self.num_envs)
 

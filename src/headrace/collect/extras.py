@@ -34,6 +34,6 @@ def new_extras(
     """Those that `buffers` have no memory for yet, found by calling the policy once."""
     if policy.random or buffers.extras:
         return []
-    _, outputs = policy.act(params, buffers.obs[-1], clock)
+    _, outputs = policy.act(params, buffers.obs[-1], clock, buffers.mask_at(-1))
     rows = {name: np.asarray(row) for name, row in outputs.items()}
     return [Extra(name, row.shape[1:], row.dtype) for name, row in rows.items()]

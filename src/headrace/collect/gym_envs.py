@@ -102,7 +102,7 @@ class GymSampler:
             return self._collect_random()
         ends = 0
         for t in range(self._request.steps):
-            action, extras = self._policy.act(params, out.obs[t], self._clock)
+            action, extras = self._policy.act(params, out.obs[t], self._clock, out.mask_at(t))
             out.action[t] = action
             out.set_extras(t, extras)
             ends = self.step(t, action, ends)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from headrace.collect.base import COLUMNS, ENDS, HostBuffers, Request
+from headrace.collect.base import ENDS, STEPS, HostBuffers, Request
 from headrace.collect.extras import Extra
 from headrace.collect.mpi_memory import WindowArrays, forget_names, same_host
 from headrace.collect.native import OpenMpCollector, restore_native, save_native
@@ -84,7 +84,7 @@ class RankJob:
         kind = NativeFusedCollector if request.policy == "random" else OpenMpCollector
         self._collector = kind(self._request, self._own)
         self._busy = False
-        self._gather_columns(("obs",))
+        self._gather_columns(STEPS)  # what is to be seen at first
         self._settle()
 
     # ---- the root ----
@@ -179,7 +179,7 @@ class RankJob:
             self._raise_together(failure)
         if self._windows:
             self._windows.sync()
-        self._gather_columns((*COLUMNS, *self._own.extras))
+        self._gather_columns((*STEPS, *self._own.extras))
         self._gather_ends(counts)
         return counts.tolist()
 
@@ -197,7 +197,7 @@ class RankJob:
         where = [slice(None), slice(None)]
         where[self._collector.native.env_axis] = slice(self._first, self._last)
         self._collector.restore({**saved, "state": saved["state"][tuple(where)]})
-        self._gather_columns(("obs",))
+        self._gather_columns(STEPS)
         self._settle()
 
     def _make_extras(self, extras: list[Extra]) -> None:
@@ -218,6 +218,8 @@ class RankJob:
             return
         for name in names:
             own = _array(self._own, name)
+            if own is None:
+                continue
             if not self.root:
                 self._gatherv(own, None, [])
                 continue
@@ -242,6 +244,8 @@ class RankJob:
         steps, count = self._request.steps, int(counts[self._comm.rank])
         for name in ENDS:
             own = getattr(self._own, name)
+            if own is None:
+                continue
             if not self.root:
                 self._gatherv(own[:count], None, [])
                 continue
@@ -291,7 +295,7 @@ class RankJob:
                 time.sleep(min(waited / 20, _LONGEST_SLEEP_S))
 
 
-def _array(buffers: HostBuffers, name: str) -> np.ndarray:
+def _array(buffers: HostBuffers, name: str) -> Any:
     return buffers.extras[name] if name in buffers.extras else getattr(buffers, name)
 
 

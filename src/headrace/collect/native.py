@@ -27,8 +27,19 @@ class NativeCollector(Collector):
         self.state = self.native.make_state(request.num_envs, request.seed, request.first_env)
         self._buffers = HostBuffers(request) if buffers is None else buffers
         self._policy = HostPolicy(request)
-        self.native.kernel.reset(self.state, self._buffers.obs[-1])
+        self._reset()
         self._bound = self._bind()
+
+    def _reset(self, where: np.ndarray | None = None) -> None:
+        """Begin new episodes, all or where it is set; shows all environments as they are then."""
+        buffers = self._buffers
+        self.native.kernel.reset(
+            self.state,
+            buffers.obs[-1],
+            where,
+            mask=buffers.mask_at(-1),
+            to_play=None if buffers.to_play is None else buffers.to_play[-1],
+        )
 
     def _bind(self) -> BoundRollout:
         buffers = self._buffers
@@ -44,6 +55,10 @@ class NativeCollector(Collector):
             episode_return=buffers.episode_return,
             episode_length=buffers.episode_length,
             drawn=buffers.action,
+            mask=None if buffers.mask is None else buffers.mask[1:],
+            final_mask=buffers.final_mask,
+            to_play=None if buffers.to_play is None else buffers.to_play[1:],
+            final_to_play=buffers.final_to_play,
             autoreset=Autoreset.SAME_STEP,
             max_episode_steps=self.spec.max_episode_steps or 0,
             threads=self.request.threads or self.default_threads or max_threads(),
@@ -55,11 +70,12 @@ class NativeCollector(Collector):
         buffers.begin()
         ends = 0
         for step in range(self.request.steps):
-            if self._policy.random:
+            if self.request.policy == "random":
                 ends = run(step, 1, ends, clock=self.clock + step)
             else:
                 obs = buffers.obs[step]
-                action, extras = self._policy.act(params, obs, self.clock + step)
+                mask = buffers.mask_at(step)
+                action, extras = self._policy.act(params, obs, self.clock + step, mask)
                 buffers.action[step] = action
                 buffers.set_extras(step, extras)
                 ends = run(step, 1, ends, buffers.action[step])
@@ -73,8 +89,7 @@ class NativeCollector(Collector):
     def restore(self, saved: dict[str, np.ndarray]) -> None:
         """Take the states, and observe them."""
         self.clock = restore_native(self.native, self.state, saved)
-        nowhere = np.zeros(self.request.num_envs, np.bool_)
-        self.native.kernel.reset(self.state, self._buffers.obs[-1], nowhere)
+        self._reset(np.zeros(self.request.num_envs, np.bool_))
 
     @property
     def calls_per_step(self) -> float:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
-import numpy as np
 
-from headrace.collect.base import Request
-from headrace.collect.traced import TracedCollector
+from headrace.collect.base import HostBuffers, Request
+from headrace.collect.traced import Seen, TracedCollector
 from headrace.envs.array.base import Step
 from headrace.envs.array.namespace import Array
 from headrace.envs.native_xla import native_step, register
@@ -31,13 +31,15 @@ class NativeXlaCollector(TracedCollector):
         self.native = request.spec.make_native()
         super().__init__(request)
 
-    def _start(self) -> tuple[Any, Array]:
+    def _start(self) -> tuple[Any, Seen]:
         request = self.request
-        state = self.native.make_state(request.num_envs, request.seed, request.first_env)
-        shape = self.spec.observation_space.shape or ()
-        obs = np.zeros((request.num_envs, *shape), np.float32)
-        self.native.kernel.reset(state, obs)
-        return jax.device_put((state, obs), jax.devices("cpu")[0])
+        native, buffers = self.native, HostBuffers(replace(request, steps=1))
+        state = native.make_state(request.num_envs, request.seed, request.first_env)
+        seen = Seen(
+            *(None if a is None else a[0] for a in (buffers.obs, buffers.mask, buffers.to_play))
+        )
+        native.kernel.reset(state, seen.obs, mask=seen.mask, to_play=seen.to_play)
+        return jax.device_put((state, seen), jax.devices("cpu")[0])
 
     def _step(self, state: Any, action: Array) -> tuple[Any, Step]:
         limit, threads = self.spec.max_episode_steps, self.request.threads or 1

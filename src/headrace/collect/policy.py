@@ -28,9 +28,10 @@ class PolicyKey(NamedTuple):
 class Policy:
     """`apply(params, obs, mask, key) -> (action, extras)`, for a batch of observations `[N, ...]`.
 
-    It must be pure, and written for the arrays of `namespace`. `extras` is a dict of arrays
-    `[N, ...]` that the batch keeps. `policy_uniforms(namespace, key, count)` gives random numbers.
-    To run in worker processes it must also be picklable.
+    `mask` is uint8 `[N, bytes]`, bits that `legal_actions` unpacks, where some actions may be
+    illegal, else None. It must be pure, and written for the arrays of `namespace`. `extras` is a
+    dict of arrays `[N, ...]` that the batch keeps. `policy_uniforms(namespace, key, count)` gives
+    random numbers. To run in worker processes it must also be picklable.
     """
 
     apply: Callable[[Any, Array, Array | None, PolicyKey], tuple[Array, dict[str, Array]]]
@@ -43,6 +44,12 @@ def action_dtype(space: gymnasium.Space) -> np.dtype:
         top = int(space.start + space.n - 1)
         return np.dtype(np.min_scalar_type(top if space.start >= 0 else -top - 1))
     return np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
+
+
+def legal_actions(ns: Namespace, mask: Array, count: int) -> Array:
+    """Masks of bits [..., bytes] as booleans [..., count]; for NumPy and JAX."""
+    bits = ns.xp.unpackbits(mask, axis=-1, count=count, bitorder="little")
+    return bits.astype(bool)
 
 
 @dataclass(frozen=True)
@@ -105,12 +112,15 @@ class _Categorical(_Head):
         ns = namespace(self.library)
         xp = ns.xp
         logits, value = self.forward(ns, params, obs)
+        if mask is not None:
+            logits = xp.where(legal_actions(ns, mask, logits.shape[-1]), logits, -np.inf)
         shifted = logits - logits.max(axis=-1, keepdims=True)
         exps = xp.exp(shifted)
         sums = xp.cumulative_sum(exps, axis=-1)
         (uniform,) = policy_uniforms(ns, key, 1)
-        threshold = uniform * sums[:, -1]
-        action = (threshold[:, None] >= sums[:, :-1]).sum(axis=-1)
+        # In (0, sum]: so that never an action is chosen whose probability is 0.
+        threshold = (1 - uniform) * sums[:, -1]
+        action = (threshold[:, None] > sums[:, :-1]).sum(axis=-1)
         log_probs = shifted - xp.log(sums[:, -1:])
         log_prob = xp.take_along_axis(log_probs, action[:, None], axis=-1)[:, 0]
         return action, {"log_prob": log_prob, "value": value}

@@ -128,7 +128,9 @@ class ProcessCollector(Collector):
         buffers.begin()
         counts: list[Any] = []
         for t in range(self.request.steps):
-            action, extras = self._policy.act(params, buffers.obs[t], self.clock + t)
+            action, extras = self._policy.act(
+                params, buffers.obs[t], self.clock + t, buffers.mask_at(t)
+            )
             buffers.action[t] = action
             buffers.set_extras(t, extras)
             counts = self._pool.tell_all(step)

@@ -44,7 +44,7 @@ class TorchCollector(StepwiseCollector):
     def _step(self, action: np.ndarray) -> Step:
         with self._torch.inference_mode():
             self.state, out = self._pure_step(self.state, self._torch.from_numpy(action))
-        return Step(*(tensor.numpy() for tensor in out))
+        return Step(*(part if part is None else part.numpy() for part in out))
 
     @property
     def calls_per_step(self) -> float:

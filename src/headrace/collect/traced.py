@@ -25,6 +25,8 @@ from headrace.envs.philox import (
     action_blocks,
     action_words,
     identify,
+    legal_blocks,
+    random_legal,
 )
 from headrace.errors import HeadraceError
 
@@ -39,12 +41,21 @@ class Moment(NamedTuple):
     """What random actions are made from; None where a policy acts."""
 
 
+class Seen(NamedTuple):
+    """What there is to see of all environments at one moment."""
+
+    obs: Array
+    mask: Array | None = None
+    to_play: Array | None = None
+
+
 class TracedPolicy:
     """A JAX policy, or the random one, as part of a program."""
 
     def __init__(self, request: Request):
         self._ns = namespace("jax")
         self._space = request.spec.action_space
+        self._masked = request.spec.masked
         self._num_envs = request.num_envs
         self._dtype = action_dtype(self._space)
         self._apply = request.policy.apply if isinstance(request.policy, Policy) else None
@@ -52,7 +63,13 @@ class TracedPolicy:
 
     def moment(self, clock: int, steps: int) -> Moment:
         """Of the `steps` steps from `clock` on."""
-        blocks = action_blocks(self._space, clock, steps) if self._apply is None else None
+        blocks = None
+        if self._apply is None:
+            blocks = (
+                legal_blocks(clock, steps)
+                if self._masked
+                else action_blocks(self._space, clock, steps)
+            )
         return Moment(self.who, np.array(clock & 0xFFFFFFFF, np.uint32), blocks)
 
     def prepare(self, moment: Moment) -> Array | None:
@@ -60,11 +77,14 @@ class TracedPolicy:
         return None if moment.blocks is None else action_words(self._ns, moment.who, moment.blocks)
 
     def act(
-        self, params: Any, obs: Array, moment: Moment, prepared: Array | None, t: Array
+        self, params: Any, seen: Seen, moment: Moment, prepared: Array | None, t: Array
     ) -> tuple[Array, dict[str, Array]]:
         """Actions of the moment's step `t`, and the policy's own outputs."""
         if self._apply is None:
             assert moment.blocks is not None
+            if self._masked:
+                words = prepared[moment.blocks.draw + t]  # pyright: ignore[reportOptionalSubscript]
+                return random_legal(self._ns, words, seen.mask).astype(self._dtype), {}
             components = int(np.prod(self._space.shape or ()))
             draw = moment.blocks.draw + t * components
             action = action_at(self._ns, self._space, prepared, draw)
@@ -72,7 +92,7 @@ class TracedPolicy:
                 action = action.astype(jnp.int32) + int(self._space.start)
             return action.astype(self._dtype), {}
         key = PolicyKey(moment.who, moment.clock + self._ns.words(t))
-        action, extras = self._apply(params, obs, None, key)
+        action, extras = self._apply(params, seen.obs, seen.mask, key)
         return self._checked(action), extras
 
     def _checked(self, action: Array) -> Array:
@@ -99,13 +119,13 @@ class TracedCollector(Collector):
         super().__init__(request)
         self._policy = TracedPolicy(request)
         self._fused = min(request.fused_steps or request.steps, request.steps)
-        self.state, self._obs = self._start()
+        self.state, self._seen = self._start()
         self._rows: Any = None
         self._program = jax.jit(self._run, static_argnames="count", donate_argnums=(0, 1, 2))
 
     @abstractmethod
-    def _start(self) -> tuple[Any, Array]:
-        """States of environments that were just reset, and their observations."""
+    def _start(self) -> tuple[Any, Seen]:
+        """States of environments that were just reset, and what there is to see of them."""
 
     @abstractmethod
     def _step(self, state: Any, action: Array) -> tuple[Any, Step]:
@@ -119,14 +139,15 @@ class TracedCollector(Collector):
         for first in range(0, steps, self._fused):
             count = min(self._fused, steps - first)
             moment = self._policy.moment(self.clock + first, count)
-            self.state, self._obs, self._rows = self._program(
-                self.state, self._obs, self._rows, params, moment, np.int32(first), count=count
+            self.state, self._seen, self._rows = self._program(
+                self.state, self._seen, self._rows, params, moment, np.int32(first), count=count
             )
         self.clock += steps
-        out, action, obs, extras = self._rows
+        out, action, seen, extras = self._rows
+        last = self._seen
         return Batch(
-            obs=obs,
-            last_obs=self._obs,
+            obs=seen.obs,
+            last_obs=last.obs,
             action=action,
             reward=out.reward,
             terminated=out.terminated,
@@ -136,46 +157,53 @@ class TracedCollector(Collector):
             episode_return=out.episode_return,
             episode_length=out.episode_length,
             extras=dict(extras),
+            mask=seen.mask,
+            last_mask=last.mask,
+            final_mask=out.next_mask,
+            to_play=seen.to_play,
+            last_to_play=last.to_play,
+            final_to_play=out.next_to_play,
         )
 
     def _run(
         self,
         state: Any,
-        obs: Array,
+        seen: Seen,
         rows: Any,
         params: Any,
         moment: Moment,
         first: Array,
         count: int,
-    ) -> tuple[Any, Array, Any]:
+    ) -> tuple[Any, Seen, Any]:
         """`count` steps, written to `rows` from row `first` on: the program."""
         prepared = self._policy.prepare(moment)
 
-        def one(t: Array, carry: tuple[Any, Array, Any]) -> tuple[Any, Array, Any]:
-            state, obs, rows = carry
-            state, next_obs, row = self._row(state, obs, params, moment, prepared, t)
+        def one(t: Array, carry: tuple[Any, Seen, Any]) -> tuple[Any, Seen, Any]:
+            state, seen, rows = carry
+            state, next_seen, row = self._row(state, seen, params, moment, prepared, t)
             put = partial(lax.dynamic_update_index_in_dim, index=first + t, axis=0)
-            return state, next_obs, jax.tree.map(put, rows, row)
+            return state, next_seen, jax.tree.map(put, rows, row)
 
-        return lax.fori_loop(0, count, one, (state, obs, rows))
+        return lax.fori_loop(0, count, one, (state, seen, rows))
 
     def _row(
-        self, state: Any, obs: Array, params: Any, moment: Moment, prepared: Any, t: Array
-    ) -> tuple[Any, Array, Any]:
+        self, state: Any, seen: Seen, params: Any, moment: Moment, prepared: Any, t: Array
+    ) -> tuple[Any, Seen, Any]:
         """One step, and what a batch keeps of it."""
-        action, extras = self._policy.act(params, obs, moment, prepared, t)
+        action, extras = self._policy.act(params, seen, moment, prepared, t)
         state, out = self._step(state, action)
-        return state, out.obs, (out._replace(obs=()), action, obs, extras)
+        kept = out._replace(obs=(), mask=None, to_play=None)
+        return state, Seen(out.obs, out.mask, out.to_play), (kept, action, seen, extras)
 
     def _make_rows(self, params: Any) -> Any:
         """The memory of a batch, of the shapes that one step has."""
 
-        def one(state: Any, obs: Array, params: Any, moment: Moment) -> Any:
+        def one(state: Any, seen: Seen, params: Any, moment: Moment) -> Any:
             prepared = self._policy.prepare(moment)
-            return self._row(state, obs, params, moment, prepared, jnp.int32(0))[-1]
+            return self._row(state, seen, params, moment, prepared, jnp.int32(0))[-1]
 
         moment = self._policy.moment(0, 1)
-        shapes = jax.eval_shape(one, self.state, self._obs, params, moment)
+        shapes = jax.eval_shape(one, self.state, self._seen, params, moment)
         steps = self.request.steps
         zeros = partial(jax.tree.map, lambda row: jnp.zeros((steps, *row.shape), row.dtype), shapes)
         return jax.jit(zeros)()

@@ -11,7 +11,7 @@ import numpy as np
 from headrace.collect.base import Request
 from headrace.collect.policy import Policy
 from headrace.collect.stepwise import StepwiseCollector
-from headrace.collect.traced import Moment, TracedPolicy
+from headrace.collect.traced import Moment, Seen, TracedPolicy
 from headrace.envs.array.base import Step, start, step
 from headrace.envs.array.namespace import Array, namespace
 
@@ -38,7 +38,7 @@ class XlaCollector(StepwiseCollector):
     def _act_and_step(
         self, state: Any, obs: Array, params: Any, moment: Moment
     ) -> tuple[Any, tuple[Step, Array, dict[str, Array]]]:
-        action, extras = self._traced.act(params, obs, moment, None, np.int32(0))
+        action, extras = self._traced.act(params, Seen(obs), moment, None, np.int32(0))
         state, out = self._only_step(state, action)
         return state, (out, action, extras)
 

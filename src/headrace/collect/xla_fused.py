@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from headrace.collect.base import Request
-from headrace.collect.traced import TracedCollector
+from headrace.collect.traced import Seen, TracedCollector
 from headrace.envs.array.base import Step, start, step
 from headrace.envs.array.namespace import Array, namespace
 
@@ -24,8 +24,9 @@ class XlaFusedCollector(TracedCollector):
         self._env = request.spec.make_array()
         super().__init__(request)
 
-    def _start(self) -> tuple[Any, Array]:
-        return jax.jit(lambda who: start(self._ns, self._env, who))(self._policy.who)
+    def _start(self) -> tuple[Any, Seen]:
+        state, obs = jax.jit(lambda who: start(self._ns, self._env, who))(self._policy.who)
+        return state, Seen(obs)
 
     def _step(self, state: Any, action: Array) -> tuple[Any, Step]:
         return step(self._ns, self._env, state, action, self.spec.max_episode_steps)

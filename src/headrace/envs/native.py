@@ -48,9 +48,13 @@ class NativeDefinition:
         except (KeyError, TypeError, ValueError) as error:
             raise HeadraceError(str(error.args[0])) from error
         kernel = self.kernel
-        self.observation_space = gymnasium.spaces.Box(
-            np.array(kernel.observation_low, np.float32),
-            np.array(kernel.observation_high, np.float32),
+        self.observation_space = (
+            gymnasium.spaces.Box(0, 255, tuple(kernel.observation_shape), np.uint8)
+            if kernel.observation_dtype == "uint8"
+            else gymnasium.spaces.Box(
+                np.array(kernel.observation_low, np.float32),
+                np.array(kernel.observation_high, np.float32),
+            )
         )
         self.action_space: gymnasium.Space = (
             gymnasium.spaces.Discrete(kernel.action_size)
@@ -59,6 +63,8 @@ class NativeDefinition:
                 kernel.action_low, kernel.action_high, (kernel.action_size,), np.float32
             )
         )
+        self.masked: bool = kernel.masked
+        self.players: int = kernel.players
 
     @property
     def tag(self) -> str:

@@ -31,18 +31,35 @@ def native_step(
     """One SAME_STEP step of all environments, as a part of an XLA program.
 
     A pure function; XLA gives the new state the old one's memory where nothing else reads that.
-    `action` is uint8[N], which must be in range, or float32[N, components].
+    `action` is uint8[N] or uint16[N], which must be in range, or float32[N, components]. An illegal
+    action, where that is an error, ends the program with one.
     """
     register()
     kernel, num_envs = native.kernel, action.shape[0]
     flags = jax.ShapeDtypeStruct((num_envs,), jnp.bool_)
     numbers = jax.ShapeDtypeStruct((num_envs,), jnp.float32)
     lengths = jax.ShapeDtypeStruct((num_envs,), jnp.int32)
-    observations = jax.ShapeDtypeStruct((num_envs, len(kernel.observation_low)), jnp.float32)
-    outputs = (observations, numbers, flags, flags, observations, numbers, lengths)
+    observations = jax.ShapeDtypeStruct(
+        (num_envs, *kernel.observation_shape), kernel.observation_dtype
+    )
+    outputs = {
+        "obs": observations,
+        "reward": numbers,
+        "terminated": flags,
+        "truncated": flags,
+        "next_obs": observations,
+        "episode_return": numbers,
+        "episode_length": lengths,
+    }
+    if kernel.masked:
+        bits = jax.ShapeDtypeStruct((num_envs, -(-kernel.action_size // 8)), jnp.uint8)
+        outputs |= {"mask": bits, "next_mask": bits}
+    if kernel.players > 1:
+        turns = jax.ShapeDtypeStruct((num_envs,), jnp.uint8)
+        outputs |= {"to_play": turns, "next_to_play": turns}
     call = jax.ffi.ffi_call(
         TARGET,
-        (jax.ShapeDtypeStruct(state.shape, state.dtype), *outputs),
+        (jax.ShapeDtypeStruct(state.shape, state.dtype), *outputs.values()),
         input_output_aliases={0: 0},
     )
     state, *out = call(
@@ -54,4 +71,4 @@ def native_step(
         max_steps=np.int64(max_steps or 0),
         threads=np.int64(threads),
     )
-    return state, Step(*out)
+    return state, Step(**dict(zip(outputs, out, strict=True)))

@@ -119,9 +119,18 @@ def action_blocks(space: gymnasium.Space, clock: int, steps: int) -> ActionBlock
 
     Their shapes depend on `steps` alone: a compiled program that takes them serves every clock.
     """
-    per_block = 128 // _draw_bits(space)
-    first, draw = divmod(clock * _components(space), per_block)
-    count = (steps * _components(space) + per_block - 2) // per_block + 1
+    return _blocks(_draw_bits(space), _components(space), clock, steps)
+
+
+def legal_blocks(clock: int, steps: int) -> ActionBlocks:
+    """The same where actions are chosen among the legal ones: a word for each."""
+    return _blocks(32, 1, clock, steps)
+
+
+def _blocks(bits: int, components: int, clock: int, steps: int) -> ActionBlocks:
+    per_block = 128 // bits
+    first, draw = divmod(clock * components, per_block)
+    count = (steps * components + per_block - 2) // per_block + 1
     numbers = [first + number for number in range(count)]
     low = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)
     high = np.array([number >> 32 & 0xFFFFFFFF for number in numbers], np.uint32)
@@ -170,6 +179,41 @@ def random_actions(
     words = action_words(ns, who, ActionBlocks(low, high, blocks.draw))
     draws = blocks.draw + np.arange(steps) * _components(space)
     return action_at(ns, space, words, ns.xp.asarray(draws))
+
+
+def legal_words(ns: Namespace, who: Identity, clock: int, steps: int) -> Array:
+    """The words [steps, num_envs] that choose among legal actions, from step `clock` on."""
+    blocks = legal_blocks(clock, steps)
+    low, high = _to_words(ns, blocks.low), _to_words(ns, blocks.high)
+    words = action_words(ns, who, ActionBlocks(low, high, blocks.draw))
+    return words[int(blocks.draw) : int(blocks.draw) + steps]
+
+
+_NTH_BIT = np.array(
+    [
+        [([b for b in range(8) if byte >> b & 1] + [0] * 8)[n] for n in range(8)]
+        for byte in range(256)
+    ],
+    np.int32,
+)
+"""[byte, n]: which of a byte's bits is the n-th that is set."""
+
+
+def random_legal(ns: Namespace, words: Array, mask: Array) -> Array:
+    """Uniform random legal actions [N], for words [N] and masks [N, bytes] (0 where none is legal).
+
+    The n-th legal action, from the smallest, where n is the word's share of their number: the very
+    one that the native kernels choose. For NumPy and JAX.
+    """
+    xp = ns.xp
+    upto = xp.cumulative_sum(xp.bitwise_count(mask).astype(xp.uint32), axis=-1)
+    count = upto[:, -1]
+    half = np.uint32(16)
+    n = ((words >> half) * count + ((words & np.uint32(0xFFFF)) * count >> half)) >> half
+    at = xp.minimum((upto <= n[:, None]).sum(axis=-1), mask.shape[1] - 1)
+    byte = xp.take_along_axis(mask, at[:, None], axis=1)[:, 0]
+    before = xp.take_along_axis(upto, at[:, None], axis=1)[:, 0] - xp.bitwise_count(byte)
+    return (8 * at + xp.asarray(_NTH_BIT)[byte, (n - before) % 8]) * (count > 0)
 
 
 def _draw_bits(space: gymnasium.Space) -> int:

@@ -70,8 +70,16 @@ def spec(
     limit = entry.max_episode_steps if max_episode_steps is None else max_episode_steps
     if limit is not None and not (isinstance(limit, int) and limit >= 0):
         raise HeadraceError(f"max_episode_steps is {limit!r}; it must be at least 0 (0: no limit)")
-    observation_space, action_space = _spaces(entry, options)
-    return EnvSpec(entry, observation_space, action_space, limit or None, options)
+    made = _make(entry, options)
+    return EnvSpec(
+        entry,
+        made.observation_space,
+        made.action_space,
+        limit or None,
+        options,
+        getattr(made, "masked", False),
+        getattr(made, "players", 1),
+    )
 
 
 def _find(name: str) -> EnvEntry:
@@ -103,7 +111,7 @@ class _BareMaker:
         return env.env if isinstance(env, gymnasium.wrappers.OrderEnforcing) else env
 
 
-def _spaces(entry: EnvEntry, options: dict[str, Any]) -> tuple[gymnasium.Space, gymnasium.Space]:
+def _make(entry: EnvEntry, options: dict[str, Any]) -> Any:
     # The cheapest definition answers: the native one has its spaces as constants.
     unknown_yet = gymnasium.spaces.Discrete(1)
     draft = EnvSpec(entry, unknown_yet, unknown_yet, None, options)
@@ -119,7 +127,7 @@ def _spaces(entry: EnvEntry, options: dict[str, Any]) -> tuple[gymnasium.Space, 
         raise
     except Exception as error:  # what an environment's own constructor raises, its package missing
         raise HeadraceError(f"{entry.id} cannot be made: {error}") from error
-    return made.observation_space, made.action_space
+    return made
 
 
 def _tell_gymnasium(entry: EnvEntry) -> None:
@@ -172,3 +180,5 @@ register(
     native="Memory-v0",
     max_episode_steps=1000,
 )
+register("Chess-v0", native="Chess-v0", max_episode_steps=512)
+register("ChessVsRandom-v0", native="ChessVsRandom-v0", max_episode_steps=256)

@@ -33,6 +33,10 @@ class EnvEntry:
 
     `gym` and `array` are callables taking the environment's options, or "package.module:attribute";
     `native` is a name in the native core.
+
+    An environment some of whose actions may be illegal says so by an attribute `masked = True`, and
+    tells which are legal in `info["action_mask"]` (int8, 1 where legal) at each reset and step; one
+    in which several take turns has an attribute `players` and tells `info["to_play"]`.
     """
 
     id: str
@@ -57,6 +61,18 @@ class EnvSpec:
     max_episode_steps: int | None
     """Steps after which an episode is truncated; None: never."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    masked: bool = False
+    """Whether some of its (discrete) actions may be illegal: then there is a mask of bits."""
+    players: int = 1
+    """How many take turns; with more than one, whose turn it is is told."""
+
+    @property
+    def mask_bytes(self) -> int:
+        """The length of a mask: action a is bit a % 8 of byte a // 8; 0 where there is none."""
+        if not self.masked:
+            return 0
+        assert isinstance(self.action_space, gymnasium.spaces.Discrete)
+        return (int(self.action_space.n) + 7) // 8
 
     @property
     def id(self) -> str:

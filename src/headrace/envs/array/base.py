@@ -88,6 +88,10 @@ class Step(NamedTuple):
     next_obs: Array
     episode_return: Array  # 0 where no episode ended
     episode_length: Array
+    mask: Array | None = None  # legal actions as bits, where the environment has such
+    next_mask: Array | None = None
+    to_play: Array | None = None  # whose turn it is, where several play
+    next_to_play: Array | None = None
 
 
 def observation(ns: Namespace, env: ArrayEnv[Any], state: Any) -> Array:

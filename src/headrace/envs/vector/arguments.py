@@ -67,6 +67,20 @@ def checked_mask(
     return np.ascontiguousarray(mask)
 
 
+def checked_space(spec: EnvSpec, dtype: str | None) -> gymnasium.Space:
+    """The observations' space, in another dtype where one is asked for."""
+    space = spec.observation_space
+    if dtype is None or space.dtype == dtype:
+        return space
+    if dtype != "float32" or not isinstance(space, gymnasium.spaces.Box):
+        raise HeadraceError(
+            f"observation_dtype is {dtype!r}; {spec.id} here has {space.dtype} or 'float32'"
+        )
+    return gymnasium.spaces.Box(
+        space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32
+    )
+
+
 def checked_actions(spec: EnvSpec, num_envs: int, actions: Any) -> npt.NDArray[Any]:
     """Lists, other dtypes or strided arrays as int64 or float32 `[num_envs, ...]`, contiguous.
 

@@ -15,7 +15,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from headrace.envs.spec import EnvSpec
-from headrace.envs.vector.arguments import checked_actions, checked_mask, checked_seeds
+from headrace.envs.vector.arguments import (
+    checked_actions,
+    checked_mask,
+    checked_seeds,
+    checked_space,
+)
 from headrace.errors import HeadraceError
 
 Array = npt.NDArray[Any]
@@ -31,6 +36,8 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
     - Seeds: an int s gives environment i the random numbers (s, i), counted from `first_env`. A
       list gives each those of (its seed, 0), so that an environment is the same wherever it stands;
       one whose entry is None goes on. If no seed was ever given, the first reset draws one.
+    - Where actions may be illegal, infos hold `action_mask`, int8 `[num_envs, actions]`, and
+      `_action_mask`; where several play, `to_play` and `_to_play`.
     - With `copy=False` results are views of buffers that the next call writes again.
     - A call that is refused (with a `HeadraceError`) has changed nothing.
     """
@@ -46,15 +53,16 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
         *,
         autoreset: AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
+        observation_dtype: str | None = None,
         seed: int | list[int | None] | None = None,
         first_env: int = 0,
     ):
         spec.require(self.definition, f"definition='{self.definition}'")
         self.env_spec = spec
         self.num_envs = num_envs
-        self.single_observation_space = spec.observation_space
+        self.single_observation_space = checked_space(spec, observation_dtype)
         self.single_action_space = spec.action_space
-        self.observation_space = batch_space(spec.observation_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(spec.action_space, num_envs)
         self.autoreset_mode = autoreset
         self.metadata = {"autoreset_mode": autoreset, "render_modes": []}
@@ -63,8 +71,8 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
         self._copy = copy
         self._next_seed = checked_seeds(seed, num_envs)
         self._first_env = first_env
-        shape, dtype = spec.observation_space.shape or (), spec.observation_space.dtype
-        self._observation = np.zeros((num_envs, *shape), dtype)
+        space = self.single_observation_space
+        self._observation = np.zeros((num_envs, *(space.shape or ())), space.dtype)
         self._reward = np.zeros(num_envs, np.float32)
         self._terminated = np.zeros(num_envs, np.bool_)
         self._truncated = np.zeros(num_envs, np.bool_)
@@ -95,6 +103,14 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
     @abstractmethod
     def _final_observations(self, count: int) -> tuple[Array, Array]:
         """Which environments' episodes the last step ended, and their last observations, copied."""
+
+    def infos(self) -> dict[str, Any]:
+        """What every reset and step tells of all environments."""
+        return {}
+
+    def _final_infos(self, envs: Array, ended: Mask) -> dict[str, Any]:
+        """The same of the last moments of the episodes that the last step ended."""
+        return {}
 
     @abstractmethod
     def _arrays(self) -> list[Array]:
@@ -127,7 +143,7 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
         self._seed_where(seeds, mask)
         self._begin(mask)
         self._allow_steps()
-        return (self._observation.copy() if self._copy else self._observation), {}
+        return (self._observation.copy() if self._copy else self._observation), self.infos()
 
     def step(self, actions: Any) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """One step of every environment."""
@@ -136,9 +152,11 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
         except HeadraceError:
             raise
         except (TypeError, ValueError):  # not as the kernels take them: rare, so looked at only now
-            ended = self._advance(checked_actions(self.env_spec, self.num_envs, actions))
+            ended = self._take_checked(actions)
         self.clock += 1
-        infos = self._note_ends(ended) if ended else {}
+        infos = self.infos()
+        if ended:
+            infos |= self._note_ends(ended)
         if self._copy:
             return (
                 self._observation.copy(),
@@ -236,13 +254,21 @@ class HostVectorEnv(gymnasium.vector.VectorEnv[Array, Any, Array]):
             final[env] = observation
         ended = np.zeros(self.num_envs, np.bool_)
         ended[envs] = True
-        # Gymnasium's form for infos that are empty themselves.
         return {
             "final_obs": final,
             "_final_obs": ended,
-            "final_info": {},
+            "final_info": self._final_infos(envs, ended),  # empty in Gymnasium, too, if each is
             "_final_info": ended.copy(),
         }
+
+    def _take_checked(self, actions: Any) -> int:
+        checked = checked_actions(self.env_spec, self.num_envs, actions)
+        try:
+            return self._advance(checked)
+        except HeadraceError:
+            raise
+        except ValueError as error:  # an action is illegal where it was to be taken
+            raise HeadraceError(str(error)) from None
 
     def _allow_steps(self) -> None:
         disabled = self.autoreset_mode is AutoresetMode.DISABLED
