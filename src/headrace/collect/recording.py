@@ -87,6 +87,11 @@ class Recording:
         """Batches that are there."""
         return len(self.shards)
 
+    @property
+    def transitions(self) -> int:
+        """Steps of environments that are there."""
+        return self.done * self.settings["num_envs"] * self.settings["steps"]
+
     def continue_from(self, collector: Collector, again: Callable[[], Batch]) -> None:
         """Bring a new collector to where the last shard ended.
 
@@ -130,7 +135,7 @@ class Recording:
             **self.settings,
             "batches": self.batches,
             "batches_written": self.done,
-            "transitions": self.done * self.settings["num_envs"] * self.settings["steps"],
+            "transitions": self.transitions,
             "episodes": sum(shard["episodes"] for shard in self.shards),
             "fields": self.fields,
             "shards": self.shards,

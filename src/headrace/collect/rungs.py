@@ -61,10 +61,11 @@ def make_collector(
     request = Request(
         chosen, num_envs, steps, policy, seed, first_env, threads, workers, ranks, fused_steps
     )
-    return rung_class(_fastest(request) if rung == "auto" else rung)(request)
+    return rung_class(fastest(request) if rung == "auto" else rung)(request)
 
 
-def _fastest(request: Request) -> str:
+def fastest(request: Request) -> str:
+    """What `rung="auto"` is for this."""
     kind = request.policy if isinstance(request.policy, str) else request.policy.namespace
     if "native" in request.spec.definitions:
         return {"random": "native-fused", "jax": "native-xla", "numpy": "openmp"}[kind]
