@@ -77,6 +77,12 @@ def assert_gone(pids: list[int], before: set[str]) -> None:
     assert named_memory() <= before
 
 
+def collect_on(source: headrace.Collector) -> None:
+    for _ in range(2000):
+        source.collect()
+        time.sleep(0.002)
+
+
 def named_memory() -> set[str]:
     return {path.name for path in Path("/dev/shm").iterdir() if "mpi" in path.name}
 
@@ -155,9 +161,7 @@ def test_a_rank_that_dies_is_named_and_nothing_is_left() -> None:
         os.kill(pids[victim], number)
         begin = time.monotonic()
         with pytest.raises(WorkerDiedError, match=r"rank \d of 3 \(environments \d") as caught:
-            for _ in range(1000):
-                source.collect()
-                time.sleep(0.01)
+            collect_on(source)
         assert time.monotonic() - begin < 5
         named += f"rank {victim} of 3" in str(caught.value)
         assert_gone(pids, before)
@@ -174,8 +178,7 @@ def test_ctrl_c_within_a_batch() -> None:
     signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(10_000):
-            source.collect()
+        collect_on(source)
     assert_gone(pids, before)
 
 
@@ -233,7 +236,9 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(mpi_launch.importlib.util, "find_spec", lambda _: None)
         message = refusal(lambda: make("CartPole-v1", rung="mpi"), ExtraMissingError)
         assert message == 'the mpi rung needs an extra: pip install "headrace[mpi]"'
-        result = headrace.ladder("CartPole-v1", rungs=["native", "mpi"], num_envs=8, seconds=0.05, update_seconds=0.1)
+        result = headrace.ladder(
+            "CartPole-v1", rungs=["native", "mpi"], num_envs=8, seconds=0.05, update_seconds=0.1
+        )
         assert [(one.rung, one.reason) for one in result.left_out] == [("mpi", message)]
 
 
@@ -248,7 +253,12 @@ def test_a_broken_mpiexec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 def test_in_the_ladder() -> None:
     result = headrace.ladder(
-        "CartPole-v1", rungs=["openmp", "mpi"], num_envs=64, ranks=2, seconds=0.1, update_seconds=0.1
+        "CartPole-v1",
+        rungs=["openmp", "mpi"],
+        num_envs=64,
+        ranks=2,
+        seconds=0.1,
+        update_seconds=0.1,
     )
     assert [one.rung for one in result.measurements] == ["openmp", "mpi"]
     assert not result.left_out

@@ -195,8 +195,8 @@ class BoundRollout {
   void bind_drawn(const Description& describe, const Array& drawn) {
     const std::vector<int64_t> rows{job_.steps, job_.n};
     if (describe.action_kind == ActionKind::box) {
-      job_.drawn = checked_rows<float>(
-          drawn, "drawn", {job_.steps, job_.n, describe.action_size}, job_.pitch);
+      job_.drawn = checked_rows<float>(drawn, "drawn", {job_.steps, job_.n, describe.action_size},
+                                       job_.pitch);
     } else if (describe.action_bytes() == 1) {
       job_.drawn = checked_rows<uint8_t>(drawn, "drawn", rows, job_.pitch);
     } else {

@@ -115,7 +115,8 @@ auto* checked_rows(const A& array, const char* name, const std::vector<int64_t>&
   for (size_t d = 2; d < shape.size(); ++d) wanted *= shape[d];
   if (!contiguous(array, 1) || (shape[0] > 1 && (int64_t)array.stride(0) != wanted)) {
     throw nb::value_error((std::string(name) + " is not contiguous, nor columns of an array of " +
-                           std::to_string(pitch) + " environments; pass numpy.ascontiguousarray(...)")
+                           std::to_string(pitch) +
+                           " environments; pass numpy.ascontiguousarray(...)")
                               .c_str());
   }
   return array.data();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every environment's kernel, for one instruction set: this file is compiled once for each.
-#include "../envs/cartpole.hpp"
 #include "../envs/chess/kernels.hpp"
+
+#include "../envs/cartpole.hpp"
 #include "../envs/memory.hpp"
 #include "../envs/pendulum.hpp"
 #include "dispatch.hpp"

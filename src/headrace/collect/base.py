@@ -206,14 +206,23 @@ class HostBuffers:
         return rows.stop
 
     def with_own_ends(self) -> HostBuffers:
-        """The same memory, but for ends of episodes: what `take_ends` puts together has its own."""
+        """The same memory, but for ends of episodes: `take_parts` puts them together elsewhere."""
         whole = copy.copy(self)
         for name in ENDS:
             if (array := getattr(self, name)) is not None:
                 setattr(whole, name, np.zeros_like(array))
         return whole
 
-    def take_ends(
+    def take_ends(self, source: HostBuffers, rows: np.ndarray) -> int:
+        """Take these of another's ended episodes in the order (step, environment)."""
+        at = source.end_at[rows]
+        rows = rows[np.lexsort((at[:, 1], at[:, 0]))]
+        for name in ENDS:
+            if (array := getattr(self, name)) is not None:
+                array[: len(rows)] = getattr(source, name)[rows]
+        return len(rows)
+
+    def take_parts(
         self, source: HostBuffers, parts: Sequence[tuple[int, int]], counts: Sequence[int]
     ) -> int:
         """Take the ended episodes of all `parts` of `source` in the order (step, environment).

@@ -21,16 +21,12 @@ class Extra:
     """For one environment and step."""
     dtype: np.dtype
 
-    def zeros(
-        self, zeros: Callable[..., np.ndarray], steps: int, num_envs: int
-    ) -> np.ndarray:
+    def zeros(self, zeros: Callable[..., np.ndarray], steps: int, num_envs: int) -> np.ndarray:
         """Its array [T, N, ...]."""
         return zeros((steps, num_envs, *self.shape), self.dtype)
 
 
-def new_extras(
-    policy: HostPolicy, buffers: HostBuffers, params: Any, clock: int
-) -> list[Extra]:
+def new_extras(policy: HostPolicy, buffers: HostBuffers, params: Any, clock: int) -> list[Extra]:
     """Those that `buffers` have no memory for yet, found by calling the policy once."""
     if policy.random or buffers.extras:
         return []

@@ -81,7 +81,7 @@ class MpiCollector(Collector):
         assert whole is not None
         buffers.extras = whole.extras
         self.clock += self.request.steps
-        return buffers.batch(buffers.take_ends(whole, self._job.parts, counts))
+        return buffers.batch(buffers.take_parts(whole, self._job.parts, counts))
 
     def serve(self) -> None:
         """On all ranks but the root: do one's part until the root closes its collector."""

@@ -7,7 +7,6 @@ import math
 import os
 import weakref
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ _SHARED = Path("/dev/shm")
 class WindowArrays:
     """Arrays of zeros, each in a window of its own. All ranks of `comm` call alike."""
 
-    def __init__(self, comm: MPI.Comm):
+    def __init__(self, comm: MPI.Intracomm):
         self._comm = comm
         self._windows: list[tuple[MPI.Win, weakref.ref[np.ndarray]]] = []
 
@@ -34,7 +33,8 @@ class WindowArrays:
         window = MPI.Win.Allocate_shared(mine, 1, comm=self._comm)
         window.Lock_all()  # for as long as there is the window: `sync` asks for it
         memory, _ = window.Shared_query(0)
-        array = np.ndarray(dimensions, dtype, memory)
+        # Not by way of another array: that would be the base of all views, and outlive this one.
+        array = np.ndarray(dimensions, dtype, memory)  # pyright: ignore[reportArgumentType]
         self._windows.append((window, weakref.ref(array)))
         return array
 
@@ -89,7 +89,6 @@ def _own_names() -> list[Path]:
     return [Path(name) for name in names if not name.endswith("(deleted)")]
 
 
-def same_host(comm: MPI.Comm) -> MPI.Comm:
+def same_host(comm: MPI.Intracomm) -> MPI.Intracomm:
     """The ranks that share memory with this one."""
-    node: Any = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    return node
+    return MPI.Intracomm(comm.Split_type(MPI.COMM_TYPE_SHARED))

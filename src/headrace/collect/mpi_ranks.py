@@ -27,11 +27,11 @@ from mpi4py import MPI
 
 from headrace.collect.base import ENDS, STEPS, HostBuffers, Request
 from headrace.collect.extras import Extra
+from headrace.collect.mpi_launch import rank_name
 from headrace.collect.mpi_memory import WindowArrays, forget_names, same_host
 from headrace.collect.native import OpenMpCollector, restore_native, save_native
 from headrace.collect.native_fused import NativeFusedCollector
 from headrace.collect.worker import explain
-from headrace.collect.mpi_launch import rank_name
 from headrace.collect.worker_pool import shares
 from headrace.envs.native import max_threads
 from headrace.errors import HeadraceError, WorkerDiedError
@@ -54,7 +54,7 @@ class RankJob:
     """
 
     def __init__(
-        self, comm: MPI.Comm, request: Request, zeros: Callable[..., np.ndarray] | None = None
+        self, comm: MPI.Intracomm, request: Request, zeros: Callable[..., np.ndarray] | None = None
     ):
         self._comm = comm
         node = same_host(comm)
@@ -158,7 +158,7 @@ class RankJob:
             return kind, None
         body = np.empty(size, np.uint8)
         self._finish(self._comm.Ibcast(body))
-        return kind, pickle.loads(body)
+        return kind, pickle.loads(body.tobytes())
 
     # ---- all of them, at the same time ----
 
@@ -208,9 +208,7 @@ class RankJob:
                 self.whole.extras[extra.name] = array
                 self._own.extras[extra.name] = array[:, self._first : self._last]
             else:
-                self._own.extras[extra.name] = extra.zeros(
-                    np.zeros, steps, self._request.num_envs
-                )
+                self._own.extras[extra.name] = extra.zeros(np.zeros, steps, self._request.num_envs)
 
     def _gather_columns(self, names: tuple[str, ...]) -> None:
         """Between hosts: every rank's columns to the root."""

@@ -24,6 +24,7 @@ from headrace.collect.shared_arrays import SharedArrays
 from headrace.collect.worker import end_with_parent, explain
 from headrace.errors import HeadraceError, WorkerDiedError
 
+
 def main(end: int, memory: int, *lifelines: int) -> None:
     """Work until the channel closes. The arguments are inherited file descriptors."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to answer

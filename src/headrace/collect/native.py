@@ -97,9 +97,7 @@ class NativeCollector(Collector):
         return 1.0
 
 
-def save_native(
-    native: NativeDefinition, state: np.ndarray, clock: int
-) -> dict[str, np.ndarray]:
+def save_native(native: NativeDefinition, state: np.ndarray, clock: int) -> dict[str, np.ndarray]:
     """What any rung of a native environment saves."""
     tag = np.frombuffer(native.tag.encode(), np.uint8)
     return {"tag": tag, "state": state.copy(), "clock": np.array(clock, np.uint64)}

@@ -6,8 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
 from headrace.collect.batch import Batch
 from headrace.collect.channel import frame
@@ -108,7 +106,7 @@ class ProcessCollector(Collector):
         """Whole batches in the workers, or step by step with them."""
         counts = self._collect_in_lockstep(params) if self._lockstep else self._collect(params)
         self.clock += self.request.steps
-        return self._buffers.batch(self._buffers.take_ends(self._shared, self._shares, counts))
+        return self._buffers.batch(self._buffers.take_parts(self._shared, self._shares, counts))
 
     def _collect(self, params: Any) -> list[int]:
         work = params, self._new_extras(params)

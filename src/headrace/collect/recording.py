@@ -120,7 +120,7 @@ class Recording:
         number = self.done
         try:
             if saved is not None:
-                self._write(_state_name(number + 1), lambda file: np.savez(file, **saved))
+                self._write(_state_name(number + 1), lambda file: _save(file, saved))
             self._write_shard(number, arrays_of(batch))
             (self.folder / _state_name(number)).unlink(missing_ok=True)
             if time.monotonic() - self._manifest_at > _MANIFEST_EVERY_S:
@@ -166,6 +166,9 @@ class Recording:
         self._require_same(manifest)
         self.fields = manifest["fields"]
         self._find_shards(manifest["shards"])
+        for state in self.folder.glob("state-*.npz"):
+            if state.name != _state_name(self.done):
+                state.unlink()
 
     def _require_same(self, manifest: dict[str, Any]) -> None:
         ours = json.loads(json.dumps(self.settings))
@@ -193,7 +196,7 @@ class Recording:
             )
 
     def _write_shard(self, number: int, arrays: dict[str, np.ndarray]) -> None:
-        self._write(shard_name(number), lambda file: np.savez(file, **arrays))  # pyright: ignore[reportArgumentType]
+        self._write(shard_name(number), lambda file: _save(file, arrays))
         self._list(self.folder / shard_name(number), arrays)
 
     def _list(self, path: Path, arrays: dict[str, np.ndarray]) -> None:
@@ -247,6 +250,10 @@ class Recording:
     def _unwritable(self, error: OSError) -> HeadraceError:
         there = f"; its {self.done} batches are whole: --resume continues" if self.done else ""
         return HeadraceError(f"{self.folder} cannot be written ({error.strerror}){there}")
+
+
+def _save(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
+    np.savez(file, **arrays)  # pyright: ignore[reportArgumentType] - it has one name of its own
 
 
 def _state_name(shards: int) -> str:

@@ -46,7 +46,7 @@ class Interrupts:
 
 
 class PostponedInterrupt:
-    """In the main thread, the first Ctrl-C inside a `with` block is only noted; a second one counts.
+    """In the main thread, a first Ctrl-C inside a `with` block is only noted; a second one counts.
 
     For work that ends well at a place of its own choosing.
     """
