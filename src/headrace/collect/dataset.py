@@ -50,10 +50,12 @@ def arrays_of(batch: Batch) -> dict[str, np.ndarray]:
 
 def batch_of(arrays: dict[str, np.ndarray]) -> Batch:
     """The batch again."""
-    fields = {item.name: arrays.get(item.name) for item in dataclasses.fields(Batch)}
+    fields: dict[str, Any] = {
+        item.name: arrays.get(item.name) for item in dataclasses.fields(Batch)
+    }
     own = {name: array for name, array in arrays.items() if name.startswith(EXTRAS)}
     fields["extras"] = {name.removeprefix(EXTRAS): array for name, array in own.items()}
-    return Batch(**fields)  # pyright: ignore[reportArgumentType] - what is optional may be None
+    return Batch(**fields)
 
 
 def describe(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
