@@ -222,6 +222,7 @@ NB_MODULE(_native, m) {
            "Steps first to first + count, with actions [count, num_envs, ...] ([num_envs, ...] for "
            "one) or random ones; returns how many ended episodes are listed now.");
 
+  bind_chess(m);
   bind_limits(m);
   bind_xla(m);
 }

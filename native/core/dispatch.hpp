@@ -2,16 +2,18 @@
 // Which instruction sets the kernels were compiled for, and which of them this processor runs.
 #pragma once
 
+#include "../envs/chess/session.hpp"
 #include "limits.hpp"
 #include "narrow.hpp"
 #include "rollout.hpp"
 
 // What is compiled once for each instruction set.
-#define HEADRACE_DECLARE(isa) \
-  namespace headrace::isa {   \
-  KernelTable kernels();      \
-  Limits limits();            \
-  Narrow narrow();            \
+#define HEADRACE_DECLARE(isa)    \
+  namespace headrace::isa {      \
+  KernelTable kernels();         \
+  Limits limits();               \
+  Narrow narrow();               \
+  ChessSession* chess_session(); \
   }
 
 #if defined(__x86_64__)
@@ -29,6 +31,7 @@ struct InstructionSet {
   KernelTable (*kernels)();
   Limits (*limits)();
   Narrow (*narrow)();
+  ChessSession* (*chess_session)();
   bool supported;
 };
 
