@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from headrace.collect.mpi_launch import in_mpi_program
 from headrace.collect.rungs import rung_class
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
@@ -57,6 +58,8 @@ def ladder(
     result's `left_out`, with the reason. `print(result.text())` shows the
     tables of the command.
     """
+    if in_mpi_program():
+        raise HeadraceError("the ladder starts its ranks itself: run it without mpiexec")
     plan = make_plan(
         env,
         num_envs=num_envs,
