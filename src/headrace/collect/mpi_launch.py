@@ -82,11 +82,7 @@ class Ranks:
         self._first_dead: int | None = None
         self._output = SharedArrays()
         """What mpiexec prints."""
-        ours, theirs = socket.socketpair()
-        # The kernel's time-out: Python's own costs a system call more for each message.
-        ours.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_SILENCE_S * 1e6))
-        )
+        ours, theirs = _sockets()
         pipes = [os.pipe() for _ in labels]
         started, start = os.pipe()
         inherited = [start, theirs.fileno(), memory.descriptor, *(read for read, _ in pipes)]
@@ -191,6 +187,14 @@ class Ranks:
                 f"{self._process.returncode}{said}"
             )
         return WorkerDiedError(f"{self._labels[rank]} died{_how(text, rank)}")
+
+
+def _sockets() -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair()
+    # The kernel's time-out: Python's own costs a system call more for each message.
+    time_out = struct.pack("@ll", 0, int(_SILENCE_S * 1e6))
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_out)
+    return ours, theirs
 
 
 def _find_mpiexec() -> str:

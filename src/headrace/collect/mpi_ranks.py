@@ -3,7 +3,7 @@
 
 All ranks make a `RankJob`, at the same time. Then rank 0, the root, tells what to do (`collect`,
 `save`, `restore`, `stop`), and the others `serve()` until it says stop. Between two commands a rank
-waits without burning its processor: MPI's own waiting never sleeps, so all waiting is in `finish`.
+waits without burning its processor: MPI's own waiting never sleeps, so all waiting is in `Waiting`.
 
 Ranks on one host write their columns of the whole batch straight into shared memory; the root reads
 them after the message that they are done, and no rank writes before the next command. Otherwise
@@ -15,9 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,6 +26,7 @@ from headrace.collect.base import ENDS, STEPS, HostBuffers, Request
 from headrace.collect.extras import Extra
 from headrace.collect.mpi_launch import rank_name
 from headrace.collect.mpi_memory import WindowArrays, forget_names, same_host
+from headrace.collect.mpi_wait import Waiting, deaf_to_interrupts
 from headrace.collect.native import OpenMpCollector, restore_native, save_native
 from headrace.collect.native_fused import NativeFusedCollector
 from headrace.collect.worker import explain
@@ -41,9 +39,6 @@ FAILED = -1
 
 EXCHANGE = "HEADRACE_MPI_EXCHANGE"
 """An environment variable: "messages" exchanges as between hosts on a single one, for tests."""
-
-_SPIN_S = 1e-3
-_LONGEST_SLEEP_S = 5e-3
 
 
 class RankJob:
@@ -65,7 +60,7 @@ class RankJob:
         self._first, self._last = self.parts[comm.rank]
         self._messages = node.size < comm.size or os.environ.get(EXCHANGE) == "messages"
         usable = max_threads()
-        self._spin_s = _SPIN_S if node.size <= usable else 0.0
+        self._wait = Waiting(crowded=node.size > usable)
         self._windows = None if zeros or self._messages else WindowArrays(node)
         self._zeros = self._windows.zeros if self._windows else zeros or np.zeros
         self._request = replace(
@@ -131,16 +126,16 @@ class RankJob:
 
     def _tell(self, kind: int, payload: Any) -> None:
         body = b"" if payload is None else pickle.dumps(payload, pickle.HIGHEST_PROTOCOL)
-        self._finish(self._comm.Ibcast(np.array([kind, len(body)], np.int64)))
+        self._wait(self._comm.Ibcast(np.array([kind, len(body)], np.int64)))
         if body:
-            self._finish(self._comm.Ibcast(np.frombuffer(body, np.uint8)))
+            self._wait(self._comm.Ibcast(np.frombuffer(body, np.uint8)))
 
     # ---- the others ----
 
     def serve(self) -> None:
         """Do what the root tells, until it says stop."""
         actions = {COLLECT: self._collect, SAVE: self._save, RESTORE: self._restore}
-        with _deaf_to_interrupts():
+        with deaf_to_interrupts():
             while True:
                 kind, payload = self._hear()
                 if kind == STOP:
@@ -152,12 +147,12 @@ class RankJob:
 
     def _hear(self) -> tuple[int, Any]:
         head = np.zeros(2, np.int64)
-        self._finish(self._comm.Ibcast(head))
+        self._wait(self._comm.Ibcast(head))
         kind, size = head.tolist()
         if not size:
             return kind, None
         body = np.empty(size, np.uint8)
-        self._finish(self._comm.Ibcast(body))
+        self._wait(self._comm.Ibcast(body))
         return kind, pickle.loads(body.tobytes())
 
     # ---- all of them, at the same time ----
@@ -174,7 +169,7 @@ class RankJob:
         except Exception as error:
             failure = error
         counts = np.zeros(self._comm.size, np.int64)
-        self._finish(self._comm.Iallgather(np.array([count], np.int64), counts))
+        self._wait(self._comm.Iallgather(np.array([count], np.int64), counts))
         if FAILED in counts:
             self._raise_together(failure)
         if self._windows:
@@ -262,11 +257,11 @@ class RankJob:
     ) -> None:
         mine = np.empty(0, np.uint8) if own is None else own.reshape(-1).view(np.uint8)
         into = None if whole is None else [whole, blocks, starts, MPI.BYTE]
-        self._finish(self._comm.Igatherv([mine, MPI.BYTE], into))
+        self._wait(self._comm.Igatherv([mine, MPI.BYTE], into))
 
     def _settle(self) -> None:
         """Nobody goes on before all are here."""
-        self._finish(self._comm.Ibarrier())
+        self._wait(self._comm.Ibarrier())
         if self._windows:
             self._windows.sync()
 
@@ -280,31 +275,6 @@ class RankJob:
         if self._windows:
             self._windows.free(keep)
 
-    def _finish(self, request: MPI.Request) -> None:
-        """Wait: at first at the ready, then asleep for a twentieth of the time waited so far."""
-        if request.Test():
-            return
-        begin = time.perf_counter()
-        while not request.Test():
-            waited = time.perf_counter() - begin
-            if waited < self._spin_s:
-                os.sched_yield()
-            else:
-                time.sleep(min(waited / 20, _LONGEST_SLEEP_S))
-
 
 def _array(buffers: HostBuffers, name: str) -> Any:
     return buffers.extras[name] if name in buffers.extras else getattr(buffers, name)
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C is the root's to answer."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
