@@ -13,7 +13,7 @@ from peer import PeerMissing
 from timing import Comparison, Rate, interleave, write_json
 
 import headrace
-from headrace import Collector
+from headrace import Collector, EnvSpec
 
 RESULTS = Path(__file__).resolve().parents[1] / "out" / "benchmarks"
 
@@ -25,11 +25,14 @@ class Benchmark:
     that could be compared were, 1 where one was missed, 2 where a peer was not installed.
     """
 
-    def __init__(self, name: str, description: str | None):
+    def __init__(self, name: str, description: str | None, **more: Any):
+        """`more` are further arguments of the command line, with their defaults."""
         parser = argparse.ArgumentParser(description=description)
         parser.add_argument("--rounds", type=int, default=10, help="interleaved pairs a row")
         parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
         parser.add_argument("--json", type=Path, default=RESULTS / f"{name}.json")
+        for argument, default in more.items():
+            parser.add_argument(f"--{argument}", type=type(default), default=default)
         self.arguments = parser.parse_args()
         self.rows: list[dict[str, Any]] = []
         self.extra: dict[str, Any] = {}
@@ -109,6 +112,6 @@ def collecting(collector: Collector, params: Any = None) -> Rate:
     return repeat(step, collector.request.num_envs * collector.request.steps)
 
 
-def make(env: str, rung: str, num_envs: int, steps: int, **arguments: Any) -> Collector:
+def make(env: str | EnvSpec, rung: str, num_envs: int, steps: int, **arguments: Any) -> Collector:
     """A collector, by the arguments that benchmarks vary."""
     return headrace.make_collector(env, rung=rung, num_envs=num_envs, steps=steps, **arguments)

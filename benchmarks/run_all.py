@@ -10,6 +10,7 @@ BENCHMARKS = (
     "best_rung",
     "vector_env",
     "processes",
+    "mpi",
     "native_xla",
     "xla_vs_torch",
     "fusion_calls",

@@ -55,6 +55,36 @@ def test_wrong_buffers(wrong: dict[str, np.ndarray], expected: str) -> None:
     )
 
 
+def test_columns_of_a_larger_batch() -> None:
+    """Rows may be parts of longer ones, alike in all buffers; what is beside them stays."""
+    definition = headrace.spec("CartPole-v1").make_native()
+    wide = {
+        "observation": np.full((3, 9, 4), 7, np.float32),
+        "reward": np.full((3, 9), 7, np.float32),
+        "terminated": np.ones((3, 9), np.bool_),
+        "truncated": np.ones((3, 9), np.bool_),
+        "drawn": np.full((3, 9), 7, np.uint8),
+    }
+    dense = {name: np.zeros_like(array[:, :4]) for name, array in wide.items()}
+    common: dict[str, Any] = {
+        "autoreset": Autoreset.SAME_STEP, "max_episode_steps": 500, "threads": 1,
+    }  # fmt: skip
+    for target in ({name: array[:, 2:6] for name, array in wide.items()}, dense):
+        state = definition.make_state(4, seed=1)
+        definition.kernel.reset(state, np.zeros((4, 4), np.float32))
+        bound = BoundRollout(definition.kernel, state=state, **target, **common)
+        bound.run(0, 2, 0)
+        bound.run(2, 1, 0, clock=2)
+    for name, array in wide.items():
+        np.testing.assert_array_equal(array[:, 2:6], dense[name])
+        assert (np.delete(array, range(2, 6), axis=1) == np.full(1, 7).astype(array.dtype)).all()
+    mixed = {**dense, "truncated": wide["truncated"][:, 2:6]}
+    message = refusal(
+        lambda: BoundRollout(definition.kernel, state=state, **mixed, **common), ValueError
+    )
+    assert "truncated is not contiguous, nor columns of an array of 4 environments" in message
+
+
 @pytest.mark.parametrize("name", ["state", "observation", "reward", "terminated", "truncated"])
 def test_buffers_that_must_not_be_written(name: str) -> None:
     kernel = headrace.spec("CartPole-v1").make_native().kernel

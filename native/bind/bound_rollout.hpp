@@ -47,21 +47,27 @@ class BoundRollout {
     const int64_t steps = rows_of(reward), n = columns_of(reward);
     job_.n = n;
     job_.steps = steps;
+    job_.pitch = steps > 1 ? (int64_t)reward.stride(0) : n;
+    if (job_.pitch < n) throw nb::value_error("reward's rows overlap");
     job_.autoreset = autoreset;
     job_.max_steps = max_episode_steps;
     job_.threads = threads;
     job_.state = env.checked_state(state, n);
-    job_.observation = checked_observation(observation, "observation", describe, {steps, n});
-    job_.reward = (float*)checked<float>(reward, "reward", {steps, n});
-    job_.terminated = (uint8_t*)checked<uint8_t>(terminated, "terminated", {steps, n});
-    job_.truncated = (uint8_t*)checked<uint8_t>(truncated, "truncated", {steps, n});
+    job_.observation =
+        checked_observation(observation, "observation", describe, {steps, n}, job_.pitch);
+    job_.reward = (float*)checked_rows<float>(reward, "reward", {steps, n}, job_.pitch);
+    job_.terminated =
+        (uint8_t*)checked_rows<uint8_t>(terminated, "terminated", {steps, n}, job_.pitch);
+    job_.truncated =
+        (uint8_t*)checked_rows<uint8_t>(truncated, "truncated", {steps, n}, job_.pitch);
     if (mask) {
       require(describe.masked, describe, "mask");
-      job_.mask = (uint8_t*)checked<uint8_t>(*mask, "mask", {steps, n, describe.mask_bytes()});
+      job_.mask = (uint8_t*)checked_rows<uint8_t>(*mask, "mask", {steps, n, describe.mask_bytes()},
+                                                  job_.pitch);
     }
     if (to_play) {
       require(describe.players > 1, describe, "to_play");
-      job_.to_play = (uint8_t*)checked<uint8_t>(*to_play, "to_play", {steps, n});
+      job_.to_play = (uint8_t*)checked_rows<uint8_t>(*to_play, "to_play", {steps, n}, job_.pitch);
     }
     if (ended_at) {
       bind_ends(describe, final_observation, *ended_at, episode_return, episode_length, final_mask,
@@ -94,7 +100,7 @@ class BoundRollout {
     }
     Rollout job = job_;
     const Description& describe = kernel_->description();
-    const int64_t rows = first * job_.n;
+    const int64_t rows = first * job_.pitch;
     job.steps = count;
     job.clock = clock;
     job.observation = (std::byte*)job.observation + rows * describe.observation_bytes();
@@ -180,12 +186,14 @@ class BoundRollout {
   }
 
   void bind_drawn(const Description& describe, const Array& drawn) {
+    const std::vector<int64_t> rows{job_.steps, job_.n};
     if (describe.action_kind == ActionKind::box) {
-      job_.drawn = checked<float>(drawn, "drawn", {job_.steps, job_.n, describe.action_size});
+      job_.drawn = checked_rows<float>(drawn, "drawn", {job_.steps, job_.n, describe.action_size},
+                                       job_.pitch);
     } else if (describe.action_bytes() == 1) {
-      job_.drawn = checked<uint8_t>(drawn, "drawn", {job_.steps, job_.n});
+      job_.drawn = checked_rows<uint8_t>(drawn, "drawn", rows, job_.pitch);
     } else {
-      job_.drawn = checked<uint16_t>(drawn, "drawn", {job_.steps, job_.n});
+      job_.drawn = checked_rows<uint16_t>(drawn, "drawn", rows, job_.pitch);
     }
   }
 

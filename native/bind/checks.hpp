@@ -50,10 +50,11 @@ inline std::string name_of(nb::dlpack::dtype dtype) {
   return code == Code::Bool ? "bool" : kind + std::to_string(dtype.bits);
 }
 
+// Elements lie one after another, in each entry of the first `outer` dimensions.
 template <class A>
-bool contiguous(const A& array) {
+bool contiguous(const A& array, size_t outer = 0) {
   int64_t expected = 1;
-  for (size_t d = array.ndim(); d-- > 0;) {
+  for (size_t d = array.ndim(); d-- > outer;) {
     if (array.shape(d) != 1 && array.stride(d) != expected) return false;
     expected *= (int64_t)array.shape(d);
   }
@@ -78,9 +79,9 @@ inline std::vector<int64_t> observation_shape(const Description& describe) {
   return shape;
 }
 
-// The data of an array that must have this very dtype and shape, or an error that names it.
+// An error that names the array, unless it has this very dtype and shape.
 template <class T, class A>
-auto* checked(const A& array, const char* name, const std::vector<int64_t>& shape) {
+void check_kind(const A& array, const char* name, const std::vector<int64_t>& shape) {
   const bool boolean = sizeof(T) == 1 && array.dtype() == nb::dtype<bool>();
   if (array.dtype() != nb::dtype<T>() && !boolean) {
     throw nb::type_error((std::string(name) + " has dtype " + name_of(array.dtype()) +
@@ -92,6 +93,12 @@ auto* checked(const A& array, const char* name, const std::vector<int64_t>& shap
         (std::string(name) + " has shape " + shape_of(array) + "; it must be " + shape_of(shape))
             .c_str());
   }
+}
+
+// The data of an array that must have this very dtype and shape, or an error that names it.
+template <class T, class A>
+auto* checked(const A& array, const char* name, const std::vector<int64_t>& shape) {
+  check_kind<T>(array, name, shape);
   if (!contiguous(array)) {
     throw nb::value_error(
         (std::string(name) + " is not contiguous; pass numpy.ascontiguousarray(...)").c_str());
@@ -99,16 +106,34 @@ auto* checked(const A& array, const char* name, const std::vector<int64_t>& shap
   return array.data();
 }
 
+// Likewise for [steps, n, ...] whose rows may be parts of longer ones, of `pitch` environments.
+template <class T, class A>
+auto* checked_rows(const A& array, const char* name, const std::vector<int64_t>& shape,
+                   int64_t pitch) {
+  check_kind<T>(array, name, shape);
+  int64_t wanted = pitch;
+  for (size_t d = 2; d < shape.size(); ++d) wanted *= shape[d];
+  if (!contiguous(array, 1) || (shape[0] > 1 && (int64_t)array.stride(0) != wanted)) {
+    throw nb::value_error((std::string(name) + " is not contiguous, nor columns of an array of " +
+                           std::to_string(pitch) +
+                           " environments; pass numpy.ascontiguousarray(...)")
+                              .c_str());
+  }
+  return array.data();
+}
+
 // The data of an array of observations as the environment has them; `leading` are the axes in
-// front.
+// front. With a `pitch` they are steps and environments, as for `checked_rows`.
 template <class A>
 void* checked_observation(const A& array, const char* name, const Description& describe,
-                          std::vector<int64_t> leading) {
+                          std::vector<int64_t> leading, int64_t pitch = 0) {
   for (int64_t length : observation_shape(describe)) leading.push_back(length);
   if (describe.observation_kind == ObservationKind::bytes) {
-    return checked<uint8_t>(array, name, leading);
+    return pitch ? checked_rows<uint8_t>(array, name, leading, pitch)
+                 : checked<uint8_t>(array, name, leading);
   }
-  return checked<float>(array, name, leading);
+  return pitch ? checked_rows<float>(array, name, leading, pitch)
+               : checked<float>(array, name, leading);
 }
 
 // Actions as the kernels want them: checked, and narrowed into `staging` where their dtype differs.

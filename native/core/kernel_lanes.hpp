@@ -197,8 +197,8 @@ class LaneKernel final : public Kernel {
     ActionDraws<Env, L, kBlock> draws;
     const auto limit = (int32_t)(job.max_steps ? job.max_steps : 0x7fffffff);
     for (int64_t step = 0; step < job.steps; ++step) {
-      const int64_t row = step * job.n + first;
-      const auto* actions = (const uint8_t*)job.actions + row * kActionBytes;
+      const int64_t row = step * job.row_length() + first;
+      const auto* actions = (const uint8_t*)job.actions + (step * job.n + first) * kActionBytes;
       if (job.actions == nullptr) {
         actions = draws.draw(state, kEnvWords + kIndex, count, job.clock + step);
         if (job.drawn) {

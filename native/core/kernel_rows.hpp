@@ -143,9 +143,9 @@ class RowKernel final : public Kernel {
 
   void step_row(const Rollout& job, int64_t step, int64_t i, Ended& ends) const {
     const Row row = row_at(job.state, i);
-    const int64_t at = step * job.n + i;
-    const Action action =
-        job.actions ? ((const Action*)job.actions)[at] : draw_action(row, job.clock + step);
+    const int64_t at = step * job.row_length() + i;
+    const Action action = job.actions ? ((const Action*)job.actions)[step * job.n + i]
+                                      : draw_action(row, job.clock + step);
     if (!job.actions && job.drawn) ((Action*)job.drawn)[at] = action;
 
     const Shown shown = shown_at(job.observation, job.mask, job.to_play, at);
@@ -159,7 +159,7 @@ class RowKernel final : public Kernel {
       return;
     }
 
-    const RowOutcome outcome = act(job, at, row, action);
+    const RowOutcome outcome = act(job, step * job.n + i, row, action);
     const bool truncated = ++row.book[kElapsed] >= (uint64_t)(job.max_steps ? job.max_steps : ~0u);
     float total;
     __builtin_memcpy(&total, &row.book[kReturn], sizeof(total));

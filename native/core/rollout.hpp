@@ -22,13 +22,15 @@ struct Ends {
 };
 
 // `steps` steps of `n` environments. Pointers marked (optional) may be null: then it is not
-// written. Arrays are [steps, n, ...], dense, and what they hold belongs to the moment after the
-// step; the observation of an environment that was reset is that of its new episode. Observations
-// are float or uint8_t; masks are bits, action a being bit a % 8 of byte a / 8.
+// written. Arrays are [steps, n, ...], and what they hold belongs to the moment after the step; the
+// observation of an environment that was reset is that of its new episode. `actions` are dense; the
+// rows of all that is written may be parts of longer ones, of `row_length()` environments.
+// Observations are float or uint8_t; masks are bits, action a being bit a % 8 of byte a / 8.
 struct Rollout {
   void* state = nullptr;  // lanes: uint32[words, n]; rows: uint8[n, bytes]
   int64_t n = 0;
   int64_t steps = 1;
+  int64_t pitch = 0;  // environments from one row that is written to the next; 0: n
   Autoreset autoreset = Autoreset::same_step;
   int64_t max_steps = 0;          // time limit; 0: none
   const void* actions = nullptr;  // uint8, uint16 or float32; null: uniform random legal ones
@@ -52,6 +54,8 @@ struct Rollout {
   // error. What the call has written is then worth nothing, the state included.
   int64_t* refused = nullptr;
   int threads = 1;
+
+  int64_t row_length() const { return pitch ? pitch : n; }
 };
 
 // Starts new episodes where `where` is set (everywhere if it is null), and writes what there is to

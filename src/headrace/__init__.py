@@ -16,6 +16,7 @@ from headrace.make_vec import make_vec  # and with it, every environment is know
 if TYPE_CHECKING:
     from headrace.collect.base import Collector
     from headrace.collect.batch import Batch
+    from headrace.collect.dataset import Dataset, load
     from headrace.collect.policy import MlpPolicy, Policy, PolicyKey
     from headrace.collect.rungs import collect, make_collector
     from headrace.envs.registry import register, spec
@@ -34,7 +35,9 @@ _HOMES = {
     "MlpPolicy": "headrace.collect.policy",
     "Policy": "headrace.collect.policy",
     "PolicyKey": "headrace.collect.policy",
+    "Dataset": "headrace.collect.dataset",
     "ladder": "headrace.report.ladder",
+    "load": "headrace.collect.dataset",
     "make_collector": "headrace.collect.rungs",
     "register": "headrace.envs.registry",
     "spec": "headrace.envs.registry",
@@ -43,6 +46,7 @@ _HOMES = {
 __all__ = [
     "Batch",
     "Collector",
+    "Dataset",
     "EnvSpec",
     "ExtraMissingError",
     "HeadraceError",
@@ -53,6 +57,7 @@ __all__ = [
     "__version__",
     "collect",
     "ladder",
+    "load",
     "make_collector",
     "make_vec",
     "register",

@@ -16,6 +16,7 @@ from typing import Any
 import tyro
 
 from headrace import __version__
+from headrace.cli.collect import Collect
 from headrace.cli.envs import Envs
 from headrace.cli.ladder import Ladder
 from headrace.errors import HeadraceError
@@ -26,7 +27,7 @@ DESCRIPTION = """Reinforcement-learning experience at the hardware's limit.
 
 headrace COMMAND --help explains a command; headrace --version prints the version."""
 
-COMMANDS: dict[str, Callable[..., Any]] = {"ladder": Ladder, "envs": Envs}
+COMMANDS: dict[str, Callable[..., Any]] = {"ladder": Ladder, "collect": Collect, "envs": Envs}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

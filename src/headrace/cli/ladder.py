@@ -50,6 +50,8 @@ class Ladder:
     """Threads of the rungs that have them."""
     workers: Annotated[Whole, arg(help_behavior_hint="(default: one for each processor)")] = None
     """Processes of the rungs that have them."""
+    ranks: Annotated[Whole, arg(help_behavior_hint="(default: one for each processor)")] = None
+    """Processes of the mpi rung."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Of environments and policy."""
     update_seconds: Annotated[
@@ -76,6 +78,7 @@ class Ladder:
             repeats=self.repeats,
             threads=self.threads,
             workers=self.workers,
+            ranks=self.ranks,
             seed=self.seed,
             update_seconds=self.update_seconds,
             json_file=self.json,

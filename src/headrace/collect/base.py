@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -43,11 +43,13 @@ class Request:
     """For the rungs that have threads; None: all processors."""
     workers: int | None = None
     """For the rungs that have processes; None: one for each processor."""
+    ranks: int | None = None
+    """For the mpi rung: its processes; None: one for each processor."""
     fused_steps: int | None = None
     """For the fused native rung: steps a call; None: all T."""
 
     def __post_init__(self) -> None:
-        for name in ("num_envs", "steps", "threads", "workers", "fused_steps"):
+        for name in ("num_envs", "steps", "threads", "workers", "ranks", "fused_steps"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < 1):
                 raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
@@ -93,6 +95,14 @@ class Collector(ABC):
     @abstractmethod
     def calls_per_step(self) -> float:
         """Calls from Python into the simulator for one step of all environments."""
+
+    def save(self) -> dict[str, np.ndarray]:
+        """Where its environments are now: with it, `restore` continues with the same future."""
+        raise HeadraceError(f"the {self.rung} rung's environments cannot be saved")
+
+    def restore(self, saved: dict[str, np.ndarray]) -> None:
+        """Continue from what `save` gave, of the same environments on any rung of this kind."""
+        raise HeadraceError(f"the {self.rung} rung's environments cannot be restored")
 
     def close(self) -> None:  # noqa: B027 - most rungs hold nothing but memory
         """Release what the rung holds besides memory."""
@@ -196,6 +206,14 @@ class HostBuffers:
         self.episode_length[rows] = lengths
         return rows.stop
 
+    def with_own_ends(self) -> HostBuffers:
+        """The same memory, but for ends of episodes: `take_parts` puts them together elsewhere."""
+        whole = copy.copy(self)
+        for name in ENDS:
+            if (array := getattr(self, name)) is not None:
+                setattr(whole, name, np.zeros_like(array))
+        return whole
+
     def take_ends(self, source: HostBuffers, rows: np.ndarray) -> int:
         """Take these of another's ended episodes in the order (step, environment)."""
         at = source.end_at[rows]
@@ -203,6 +221,28 @@ class HostBuffers:
         for name in ENDS:
             if (array := getattr(self, name)) is not None:
                 array[: len(rows)] = getattr(source, name)[rows]
+        return len(rows)
+
+    def take_parts(
+        self, source: HostBuffers, parts: Sequence[tuple[int, int]], counts: Sequence[int]
+    ) -> int:
+        """Take the ended episodes of all `parts` of `source` in the order (step, environment).
+
+        A part, environments `first` to `last - 1`, has as many of them as `counts` says, in this
+        order. Returns the number of all.
+        """
+        steps = len(self.reward)
+        rows = np.concatenate(
+            [
+                np.arange(first * steps, first * steps + count)
+                for (first, _), count in zip(parts, counts, strict=True)
+            ]
+        )
+        rows = rows[np.argsort(source.end_at[rows, 0], kind="stable")]
+        for name in ENDS:
+            if (array := getattr(self, name)) is not None:
+                out = array[: len(rows)]  # "clip": otherwise it would be written by way of a copy
+                np.take(getattr(source, name), rows, axis=0, out=out, mode="clip")
         return len(rows)
 
     def batch(self, ends: int) -> Batch:

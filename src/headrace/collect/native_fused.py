@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.collect.base import Request
+from headrace.collect.base import HostBuffers, Request
 from headrace.collect.batch import Batch
 from headrace.collect.native import NativeCollector
 from headrace.errors import HeadraceError
@@ -20,8 +20,8 @@ class NativeFusedCollector(NativeCollector):
     policies = ("random",)
     default_threads = None
 
-    def __init__(self, request: Request):
-        super().__init__(request)
+    def __init__(self, request: Request, buffers: HostBuffers | None = None):
+        super().__init__(request, buffers)
         self._fused = min(request.fused_steps or request.steps, request.steps)
 
     def collect(self, params: Any = None, *, actions: np.ndarray | None = None) -> Batch:

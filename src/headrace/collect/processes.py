@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from headrace.collect.base import ENDS, Collector, HostBuffers, HostPolicy, Request
+from headrace.collect.base import Collector, HostBuffers, HostPolicy, Request
 from headrace.collect.batch import Batch
 from headrace.collect.channel import frame
+from headrace.collect.extras import Extra, new_extras
 from headrace.collect.gym_envs import GymSampler
 from headrace.collect.shared_arrays import SharedArrays
 from headrace.collect.worker_pool import WorkerPool, shares
@@ -36,6 +34,7 @@ class _CollectJob:
 
     def __init__(self, share: _Share, memory: SharedArrays):
         request, self._first, self._last = share.request, share.first, share.last
+        self._num_envs = request.num_envs
         self._memory = memory
         self._steps, self._t, self._ends = request.steps, 0, 0
         self._out = HostBuffers(request, memory.zeros).columns(share.first, share.last)
@@ -52,7 +51,7 @@ class _CollectJob:
     def _collect(self, work: tuple[Any, list[Extra]]) -> int:
         params, new_extras = work
         for extra in new_extras:
-            array = extra.zeros(self._memory, self._out)
+            array = extra.zeros(self._memory.zeros, self._steps, self._num_envs)
             self._out.extras[extra.name] = array[:, self._first : self._last]
         return self._finished(self._sampler.collect(params))
 
@@ -69,19 +68,6 @@ class _CollectJob:
     def _finished(self, ends: int) -> int:
         self._out.end_at[:ends, 1] += self._first
         return ends
-
-
-@dataclass(frozen=True)
-class Extra:
-    """One of a policy's own outputs."""
-
-    name: str
-    row_shape: tuple[int, ...]
-    dtype: np.dtype
-
-    def zeros(self, memory: SharedArrays, buffers: HostBuffers) -> np.ndarray:
-        """Its array [T, N, ...]."""
-        return memory.zeros((len(buffers.reward), *self.row_shape), self.dtype)
 
 
 class ProcessCollector(Collector):
@@ -103,10 +89,7 @@ class ProcessCollector(Collector):
         self._lockstep = not isinstance(request.policy, str) and request.policy.namespace == "jax"
         self._shared = HostBuffers(request, self._memory.zeros)
         # Workers note ends of episodes in sections; here they come together.
-        self._buffers = copy.copy(self._shared)
-        for name in ENDS:
-            if (array := getattr(self._shared, name)) is not None:
-                setattr(self._buffers, name, np.zeros_like(array))
+        self._buffers = self._shared.with_own_ends()
         self._shares = shares(request.num_envs, request.workers)
         theirs = replace(request, policy="random") if self._lockstep else request
         offset = request.first_env
@@ -123,27 +106,19 @@ class ProcessCollector(Collector):
         """Whole batches in the workers, or step by step with them."""
         counts = self._collect_in_lockstep(params) if self._lockstep else self._collect(params)
         self.clock += self.request.steps
-        sections = [
-            np.arange(first * self.request.steps, first * self.request.steps + count)
-            for (first, _), count in zip(self._shares, counts, strict=True)
-        ]
-        return self._buffers.batch(self._buffers.take_ends(self._shared, np.concatenate(sections)))
+        return self._buffers.batch(self._buffers.take_parts(self._shared, self._shares, counts))
 
     def _collect(self, params: Any) -> list[int]:
         work = params, self._new_extras(params)
         return self._pool.tell_all(frame(_COLLECT, work))
 
     def _new_extras(self, params: Any) -> list[Extra]:
-        """Before the first batch: memory for the policy's own outputs, found by calling it once."""
-        if self._policy.random or self._buffers.extras:
-            return []
-        _, outputs = self._policy.act(
-            params, self._buffers.obs[-1], self.clock, self._buffers.mask_at(-1)
-        )
-        rows = {name: np.asarray(row) for name, row in outputs.items()}
-        extras = [Extra(name, row.shape, row.dtype) for name, row in rows.items()]
+        """Before the first batch: memory for the policy's own outputs."""
+        extras = new_extras(self._policy, self._buffers, params, self.clock)
         for extra in extras:
-            self._buffers.extras[extra.name] = extra.zeros(self._memory, self._buffers)
+            self._buffers.extras[extra.name] = extra.zeros(
+                self._memory.zeros, self.request.steps, self.request.num_envs
+            )
         return extras
 
     def _collect_in_lockstep(self, params: Any) -> list[int]:

@@ -22,6 +22,7 @@ RUNGS: dict[str, str] = {
     "xla-fused": "headrace.collect.xla_fused:XlaFusedCollector",
     "native": "headrace.collect.native:NativeCollector",
     "openmp": "headrace.collect.native:OpenMpCollector",
+    "mpi": "headrace.collect.mpi:MpiCollector",
     "native-fused": "headrace.collect.native_fused:NativeFusedCollector",
     "native-xla": "headrace.collect.native_xla:NativeXlaCollector",
 }
@@ -45,6 +46,7 @@ def make_collector(
     first_env: int = 0,
     threads: int | None = None,
     workers: int | None = None,
+    ranks: int | None = None,
     fused_steps: int | None = None,
     **options: Any,
 ) -> Collector:
@@ -57,12 +59,13 @@ def make_collector(
         raise HeadraceError(f"options {sorted(options)} go with an environment's id, not its spec")
     chosen = env if isinstance(env, EnvSpec) else find_spec(env, **options)
     request = Request(
-        chosen, num_envs, steps, policy, seed, first_env, threads, workers, fused_steps
+        chosen, num_envs, steps, policy, seed, first_env, threads, workers, ranks, fused_steps
     )
-    return rung_class(_fastest(request) if rung == "auto" else rung)(request)
+    return rung_class(fastest(request) if rung == "auto" else rung)(request)
 
 
-def _fastest(request: Request) -> str:
+def fastest(request: Request) -> str:
+    """What `rung="auto"` is for this."""
     kind = request.policy if isinstance(request.policy, str) else request.policy.namespace
     if "native" in request.spec.definitions:
         return {"random": "native-fused", "jax": "native-xla", "numpy": "openmp"}[kind]

@@ -52,13 +52,13 @@ def main(end: int, memory: int, lifeline: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for descriptor in (end, memory, lifeline):
         os.set_inheritable(descriptor, False)
-    _end_with_parent(lifeline)
+    end_with_parent(lifeline)
     channel = Channel(socket.socket(fileno=end))
     with contextlib.ExitStack() as closing, contextlib.suppress(ConnectionError):
         try:
             _work(channel, memory, closing)
         except BaseException as error:
-            channel.send(frame(FAILED, _explain(error)))
+            channel.send(frame(FAILED, explain(error)))
             sys.exit(1)
 
 
@@ -76,7 +76,8 @@ def _work(channel: Channel, memory: int, closing: contextlib.ExitStack) -> None:
         channel.send(done if answer is None else frame(DONE, answer))
 
 
-def _end_with_parent(lifeline: int) -> None:
+def end_with_parent(lifeline: int) -> None:
+    """Die when the other end of this pipe, which nobody else reads, is closed."""
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     os.set_blocking(lifeline, False)
@@ -85,7 +86,7 @@ def _end_with_parent(lifeline: int) -> None:
             os._exit(1)
 
 
-def _explain(error: BaseException) -> str:
+def explain(error: BaseException) -> str:
     """One line for our own errors; for others the traceback from where it leaves our files."""
     if isinstance(error, HeadraceError):
         return str(error)

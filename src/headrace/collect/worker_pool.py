@@ -86,13 +86,13 @@ class WorkerPool:
     def __init__(self, memory: SharedArrays, jobs: Sequence[MakeJob], labels: Sequence[str]):
         if os.name != "posix":
             raise HeadraceError("worker processes need Linux or macOS; use the python rung")
-        payloads = [_pickled(job) for job in jobs]
+        payloads = [pickled(job) for job in jobs]
         self._workers: list[_Worker] = []
         self.close = weakref.finalize(self, _end, self._workers, memory, os.getpid())
         """End all workers, and give back what they had; again and again if need be."""
         try:
             check = partial(_check_alive, self._workers)  # holds no pool: it may be forgotten
-            with _interrupt_held_back():
+            with interrupt_held_back():
                 for number, label in enumerate(labels):
                     name = f"worker {number + 1} of {len(labels)} ({label})"
                     self._workers.append(_start(name, memory.descriptor, check))
@@ -134,7 +134,8 @@ class WorkerPool:
         return message.payload
 
 
-def _pickled(job: MakeJob) -> bytes:
+def pickled(job: Any) -> bytes:
+    """By value where it is defined in the main script; an error says what could not be sent."""
     try:
         return cloudpickle.dumps(job)
     except Exception as error:
@@ -144,7 +145,7 @@ def _pickled(job: MakeJob) -> bytes:
 
 
 @contextmanager
-def _interrupt_held_back() -> Iterator[None]:
+def interrupt_held_back() -> Iterator[None]:
     """A process started meanwhile is not interrupted either, until it says so itself."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -72,6 +72,11 @@ class NativeDefinition:
         """Name, layout and version of the state's bytes."""
         return f"{self.kernel.name}/{self.kernel.layout}/{self.kernel.version}"
 
+    @property
+    def env_axis(self) -> int:
+        """The axis of a state along which environments lie."""
+        return 1 if self.kernel.layout == "lanes" else 0
+
     def make_state(
         self, num_envs: int, seed: int | Sequence[int] = 0, first_env: int = 0
     ) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 
 class Interrupts:
@@ -43,3 +43,30 @@ class Interrupts:
     def _remember(self, signal_number: int, frame: FrameType | None) -> None:
         self._seen = True
         raise KeyboardInterrupt
+
+
+class PostponedInterrupt:
+    """In the main thread, a first Ctrl-C inside a `with` block is only noted; a second one counts.
+
+    For work that ends well at a place of its own choosing.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        """Listen."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Put back what was there."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, signal_number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from headrace.collect.mpi_launch import in_mpi_program
 from headrace.collect.rungs import rung_class
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
@@ -44,6 +45,7 @@ def ladder(
     repeats: int = 5,
     threads: int | None = None,
     workers: int | None = None,
+    ranks: int | None = None,
     seed: int = 0,
     update_seconds: float | None = None,
     progress: Progress | None = None,
@@ -56,6 +58,8 @@ def ladder(
     result's `left_out`, with the reason. `print(result.text())` shows the
     tables of the command.
     """
+    if in_mpi_program():
+        raise HeadraceError("the ladder starts its ranks itself: run it without mpiexec")
     plan = make_plan(
         env,
         num_envs=num_envs,
@@ -67,6 +71,7 @@ def ladder(
         repeats=repeats,
         threads=threads,
         workers=workers,
+        ranks=ranks,
         seed=seed,
         options=options,
     )

@@ -66,6 +66,7 @@ class Plan:
     repeats: int
     threads: int | None
     workers: int | None
+    ranks: int | None
     seed: int
 
     @property
@@ -107,6 +108,7 @@ class Plan:
             seed=self.seed,
             threads=self.threads,
             workers=self.workers,
+            ranks=self.ranks,
             fused_steps=fused_steps,
         )
 
@@ -123,6 +125,7 @@ def make_plan(
     repeats: int,
     threads: int | None,
     workers: int | None,
+    ranks: int | None,
     seed: int,
     options: dict[str, Any],
 ) -> Plan:
@@ -155,6 +158,7 @@ def make_plan(
         repeats=repeats,
         threads=threads,
         workers=workers,
+        ranks=ranks,
         seed=seed,
     )
     list(plan.works())  # makes every spec and every request, which check themselves
