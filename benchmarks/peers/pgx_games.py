@@ -5,10 +5,11 @@ pgx_games.py OUT.npz GAMES STEPS SEED
 """
 
 import sys
+from typing import Any
 
 import jax
 import numpy as np
-import pgx
+import pgx  # pyright: ignore[reportMissingImports] - in the peer's environment
 
 
 def main() -> None:
@@ -33,7 +34,8 @@ def main() -> None:
         rewards = np.asarray(state.rewards)
         seen["reward"].append(rewards[np.arange(games), mover])
     seen["terminated"].append(np.asarray(state.terminated))
-    np.savez(out, **{name: np.stack(rows) for name, rows in seen.items()})
+    arrays: dict[str, Any] = {name: np.stack(rows) for name, rows in seen.items()}
+    np.savez(out, **arrays)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,14 @@ class ActionDraws {
   static constexpr int kComponents = describe.action_components();
 
  public:
+  // The words that choose among legal actions in step `clock`, likewise.
+  template <class View>
+  const uint32_t* draw_words(const View& state, int identity, int64_t count, uint64_t clock) {
+    static_assert(describe.masked && kDrawsPerBlock == 4);
+    refill(state, identity, count, clock / 4);
+    return words_[clock % 4];
+  }
+
   // The actions of step `clock` for the first `count` environments of the block, and those that
   // fill the last vector. `identity` is the view's first word of three.
   template <class View>

@@ -212,7 +212,7 @@ class LaneKernel final : public Kernel {
       if (whole < count) {
         // Where this block is the whole batch, what follows the row is of a later step, and is
         // written again then.
-        const bool room = count == job.n && row + whole + W <= job.steps * job.n;
+        const bool room = count == job.row_length() && row + whole + W <= job.steps * job.n;
         step_tail<kMode>(state, actions, whole, count, limit, out, room, lists);
       }
 

@@ -8,6 +8,7 @@
 
 #include <type_traits>
 
+#include "action_draws.hpp"
 #include "blocks.hpp"
 #include "lanes.hpp"
 #include "rng.hpp"
@@ -27,6 +28,7 @@ class RowKernel final : public Kernel {
   static constexpr int64_t kObsBytes = describe.observation_bytes();
   static constexpr int64_t kMaskBytes = describe.mask_bytes();
   static constexpr int64_t kCacheBytes = 32 << 10;
+  static constexpr int kChunk = 64;  // environments whose random numbers are made together
   using Action = std::conditional_t<describe.action_bytes() == 1, uint8_t, uint16_t>;
   using Observation =
       std::conditional_t<describe.observation_kind == ObservationKind::bytes, uint8_t, float>;
@@ -56,6 +58,7 @@ class RowKernel final : public Kernel {
     int64_t block = job.steps > 1 ? kCacheBytes / bytes : job.n;
     const int64_t share = (job.n + plan.threads - 1) / plan.threads;
     if (block > share) block = share;
+    if (block > kChunk && job.steps > 1) block = kChunk;
     if (block < 1) block = 1;
     return for_each_block<Env::describe>(
         plan, block,
@@ -97,26 +100,6 @@ class RowKernel final : public Kernel {
     row.book[kReturn] = 0;
   }
 
-  // Draw `clock` of the environment's action stream; the map is that of rng.hpp.
-  Action draw_action(const Row& row, uint64_t clock) const {
-    constexpr int width = choice_bits(describe);
-    constexpr uint64_t per_block = draws_per_block(describe);
-    const uint64_t block = clock / per_block;
-    const int place = (int)(clock % per_block);
-    const auto out = philox<L>({L::u32{row.book[kIndex]}, L::u32{(uint32_t)block},
-                                L::u32{(uint32_t)(block >> 32)}, L::u32{kActionStream}},
-                               L::u32{row.book[kSeedLow]}, L::u32{row.book[kSeedHigh]});
-    if constexpr (describe.masked) {
-      const int32_t count = env_.legal_count(row.state);
-      return count ? (Action)env_.nth_legal(row.state, choice(out.word[place][0], count)) : 0;
-    } else if constexpr (width > 0) {
-      const int bit = place * width;
-      return (out.word[bit / 32][0] >> (bit % 32)) & ((1u << width) - 1);
-    } else {
-      return (Action)choice(out.word[place][0], describe.action_size);
-    }
-  }
-
   static Shown shown_at(void* observation, uint8_t* mask, uint8_t* to_play, int64_t at) {
     return {observation ? (std::byte*)observation + at * kObsBytes : nullptr,
             mask ? mask + at * kMaskBytes : nullptr, to_play ? to_play + at : nullptr};
@@ -132,20 +115,54 @@ class RowKernel final : public Kernel {
     }
   }
 
+  // Blocks of several steps are no larger than a chunk.
   void run_block(const Rollout& job, int64_t first, int64_t count, Ended& ends, int32_t* counts,
                  int64_t counts_stride) const {
+    const int64_t before = ends.position();
+    for (int64_t done = 0; done < count; done += kChunk) {
+      const int64_t size = count - done < kChunk ? count - done : kChunk;
+      run_chunk(job, first + done, size, ends, counts, counts_stride);
+    }
+    if (counts != nullptr && job.steps == 1) *counts = (int32_t)(ends.position() - before);
+  }
+
+  void run_chunk(const Rollout& job, int64_t first, int64_t count, Ended& ends, int32_t* counts,
+                 int64_t counts_stride) const {
+    ActionDraws<Env, Lanes<kWidth>, kChunk> draws;
+    alignas(64) uint32_t who[3 * kChunk];
+    if (!job.actions) copy_identities(job, first, count, who);
     for (int64_t step = 0; step < job.steps; ++step) {
       const int64_t before = ends.position();
-      for (int64_t i = first; i < first + count; ++i) step_row(job, step, i, ends);
+      const auto given = (const Action*)job.actions + step * job.n + first;
+      if (job.actions) {
+        for (int64_t i = 0; i < count; ++i) step_row(job, step, first + i, given[i], ends);
+      } else if constexpr (describe.masked) {
+        const auto* words = draws.draw_words(StateView<kChunk>{who}, 0, count, job.clock + step);
+        for (int64_t i = 0; i < count; ++i) {
+          const Row row = row_at(job.state, first + i);
+          const int32_t legal = env_.legal_count(row.state);
+          const int32_t action = legal ? env_.nth_legal(row.state, choice(words[i], legal)) : 0;
+          step_row(job, step, first + i, (Action)action, ends);
+        }
+      } else {
+        const auto* drawn = draws.draw(StateView<kChunk>{who}, 0, count, job.clock + step);
+        for (int64_t i = 0; i < count; ++i) step_row(job, step, first + i, drawn[i], ends);
+      }
       if (counts != nullptr) counts[step * counts_stride] = (int32_t)(ends.position() - before);
     }
   }
 
-  void step_row(const Rollout& job, int64_t step, int64_t i, Ended& ends) const {
+  void copy_identities(const Rollout& job, int64_t first, int64_t count, uint32_t* who) const {
+    __builtin_memset(who, 0, 3 * kChunk * sizeof(uint32_t));
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t* book = row_at(job.state, first + i).book;
+      for (int word = 0; word < 3; ++word) who[word * kChunk + i] = book[kIndex + word];
+    }
+  }
+
+  void step_row(const Rollout& job, int64_t step, int64_t i, Action action, Ended& ends) const {
     const Row row = row_at(job.state, i);
     const int64_t at = step * job.row_length() + i;
-    const Action action = job.actions ? ((const Action*)job.actions)[step * job.n + i]
-                                      : draw_action(row, job.clock + step);
     if (!job.actions && job.drawn) ((Action*)job.drawn)[at] = action;
 
     const Shown shown = shown_at(job.observation, job.mask, job.to_play, at);

@@ -231,9 +231,10 @@ int run_all() {
   }
   cases.push_back({"CartPole-v1", 0, 4500, 16});  // two threads even for one step
   cases.push_back({"Memory-v0", 4096, 70, 16});
+  cases.push_back({"Chess-v0", 1, 70, 16});
   for (int64_t observation : {0, 1}) {  // planes, compact
-    cases.push_back({"Chess-v0", observation, 17, 64});
-    cases.push_back({"ChessVsRandom-v0", observation, 17, 64});
+    cases.push_back({"Chess-v0", observation, 5, 32});
+    cases.push_back({"ChessVsRandom-v0", observation, 5, 32});
   }
   for (const Case& c : cases) {
     every_way_gives_the_same_bits(sets, c);

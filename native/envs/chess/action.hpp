@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves as numbers 0 ... 4671: AlphaZero's 8 x 8 x 73 planes, in Pgx's order.
 //
-//   action = 73 * (8 * file + rank) + plane     of the square moved from, as the player to move
-//   sees it planes 0-8    promotions to rook, bishop, knight (0, 3, 6), plus 0 straight, 1
-//   capturing towards
-//                 the h-file, 2 towards the a-file
+//   action = 73 * (8 * file + rank) + plane
+//
+// of the square moved from, as the player to move sees it.
+//   planes 0-8    promotions to rook, bishop, knight (0, 3, 6), plus 0 straight, 1 capturing
+//                 towards the h-file, 2 towards the a-file
 //   planes 9-64   as a queen moves (or promotes to one): seven each for south, north, west, east,
 //                 south-west, north-east, north-west, south-east; of these the first, third, fifth
 //                 and seventh count the farthest first, the others the nearest
@@ -90,27 +91,59 @@ inline Move move_of(const Board& board, int action) {
   return make_move(from, to, kind);
 }
 
-// The legal move that an action means; 0 if there is none.
-inline Move legal_move_of(const Board& board, const MoveList& legal, int action) {
-  if (action < 0 || action >= kActions) return 0;
-  const Move wanted = move_of(board, action);
-  int found = 0;
-  for (int i = 0; i < legal.size; ++i) found |= legal.move[i] == wanted;
-  return found ? wanted : 0;
-}
-
 // Which actions are legal: bit (action % 64) of word (action / 64).
 struct ActionMask {
   Bits words[kActions / 64];
 };
 
-HEADRACE_INLINE void write_mask(const MoveList& legal, ActionMask& mask) {
-  mask = {};
-  for (int i = 0; i < legal.size; ++i) {
-    const int action = action_of(legal.move[i]);
+// The interface of a MoveList, for those who want the mask and the number of moves: a piece's moves
+// are gathered in registers.
+struct MoveMask {
+  int size = 0;
+  ActionMask& mask;
+
+  HEADRACE_INLINE explicit MoveMask(ActionMask& out) : mask(out) { mask = {}; }
+
+  HEADRACE_INLINE void add(int from, int to, int kind) {
+    const int action = action_of(make_move(from, to, kind));
     mask.words[action / 64] |= bit(action % 64);
+    ++size;
   }
-}
+
+  HEADRACE_INLINE void piece(int from, Bits targets) {
+    if (!targets) return;
+    size += count(targets);
+    Bits low = 0, high = 0;  // of the square's 73 planes
+    for (; targets; targets = without_lowest(targets)) {
+      const int plane = kActionTables.plane[apart(from, lowest(targets))];
+      const Bits one = bit(plane % 64);
+      low |= plane < 64 ? one : 0;
+      high |= plane < 64 ? 0 : one;
+    }
+    const int first = kActionPlanes * (8 * file_of(from) + rank_of(from));
+    const int word = first / 64, shift = first % 64;
+    mask.words[word] |= low << shift;
+    // Two shifts where the count may be 64. The last square's planes end with the last word.
+    const Bits second = (low >> 1 >> (63 - shift)) | (high << shift);
+    if (second) mask.words[word + 1] |= second;
+    const Bits third = high >> 1 >> (63 - shift);
+    if (third) mask.words[word + 2] |= third;
+  }
+
+  HEADRACE_INLINE void pawns(Bits targets, int step, int kind) {
+    for (; targets; targets = without_lowest(targets)) {
+      add(lowest(targets) - step, lowest(targets), kind);
+    }
+  }
+
+  HEADRACE_INLINE void promotions(Bits targets, int step) {
+    for (; targets; targets = without_lowest(targets)) {
+      for (int kind = kToQueen; kind >= kToKnight; --kind) {
+        add(lowest(targets) - step, lowest(targets), kind);
+      }
+    }
+  }
+};
 
 HEADRACE_INLINE bool is_legal(const ActionMask& mask, int action) {
   return mask.words[action / 64] >> (action % 64) & 1;

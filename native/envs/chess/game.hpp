@@ -39,9 +39,8 @@ static_assert(sizeof(Game) % 8 == 0 && __is_trivially_copyable(Game));
 
 // What follows from the position.
 inline void settle(Game& game) {
-  MoveList moves;
+  MoveMask moves(game.mask);
   const bool check = generate(game.position.board, moves);
-  write_mask(moves, game.mask);
   game.legal = moves.size;
   game.outcome = outcome(game.position, moves.size, check);
 }

@@ -20,11 +20,4 @@ inline uint64_t perft(const Board& board, int depth) {
   return leaves;
 }
 
-// The leaves behind each move, in the order of the list.
-inline void divide(const Board& board, int depth, MoveList& moves, uint64_t* leaves) {
-  moves.size = 0;
-  generate(board, moves);
-  for (int i = 0; i < moves.size; ++i) leaves[i] = perft(after(board, moves.move[i]), depth - 1);
-}
-
 }  // namespace headrace::HEADRACE_ISA::chess

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a player sees: AlphaZero's 119 planes of 8 x 8, in Pgx's order, in three sizes.
+// What a player sees: AlphaZero's 119 planes of 8 x 8, in Pgx's order, or the present position
+// alone, as uint8[8][8][119] or [8][8][20]. Both are made from a View, which is cheap to make.
 //
-//   View        272 bytes: boards and numbers; cheap to make, and all the others come from it
-//   PlaneBits   904 bytes: one word a plane, and the seven numbers
-//   bytes       uint8[8][8][119] (or [8][8][20]: the present position only)
-//
-// Row 0 is the player's eighth rank, column 0 the a-file; bit 8 * row + column of a plane's word.
+// Row 0 is the player's eighth rank, column 0 the a-file; bit 8 * row + column of a View's words.
 // All boards are seen by the player who is to move now. Planes:
 //   14 * t + 0-5   t half-moves ago: his pawns, knights, bishops, rooks, queens, king
 //   14 * t + 6-11  the opponent's
-//   14 * t + 12    1 if that position has occurred once in the game so far, also before its
-//   beginning 14 * t + 13    1 if it has occurred more often 112   1 if he plays black 113   moves
-//   of both sides since the beginning, as min(half-moves / 2, 255):  / 256 is Pgx's plane 114-117
-//   may castle: he long, he short, the opponent long, short 118   half-moves since the last capture
-//   or pawn move, at most 255:  / 100 is Pgx's plane
+//   14 * t + 12    1 if that position has occurred once in the game so far (or lies before it)
+//   14 * t + 13    1 if it has occurred more often
+//   112            1 if he plays black
+//   113            moves of both sides since the beginning, min(half-moves / 2, 255)
+//   114-117        may castle: he long, he short, the opponent long, short
+//   118            half-moves since the last capture or pawn move, at most 255
 // The small form is 0-11 as above, 12 = plane 13, 13 = plane 112, 14-17 = planes 114-117,
 // 18 = the square where a pawn may be captured en passant, 19 = plane 118.
 #pragma once
@@ -33,11 +31,6 @@ struct View {
   uint8_t repeated;           // bit t: the position t half-moves ago has occurred more than once
   uint8_t numbers[kNumbers];  // planes 112-118
   Bits en_passant;
-};
-
-struct PlaneBits {
-  Bits planes[kHistoryPlanes];
-  uint8_t numbers[kNumbers + 1];  // and a zero
 };
 
 // The squares where two boards differ.
@@ -78,24 +71,6 @@ HEADRACE_INLINE View view_of(const Position& position) {
   return view;
 }
 
-HEADRACE_INLINE void write_bits(const View& view, PlaneBits& out) {
-  for (int t = 0; t < kHistory; ++t) {
-    const Squares& squares = view.steps[t];
-    const Bits kinds[6] = {squares.pawns(), squares.knights(), squares.bishops(),
-                           squares.rooks(), squares.queens(),  squares.kings()};
-    Bits* planes = out.planes + kStepPlanes * t;
-    for (int kind = 0; kind < 6; ++kind) {
-      planes[kind] = kinds[kind] & squares.mine;
-      planes[6 + kind] = kinds[kind] & ~squares.mine;
-    }
-    const Bits again = -(Bits)(view.repeated >> t & 1);
-    planes[12] = ~again;
-    planes[13] = again;
-  }
-  for (int i = 0; i < kNumbers; ++i) out.numbers[i] = view.numbers[i];
-  out.numbers[kNumbers] = 0;
-}
-
 // Calls write(square, plane) for the pieces on `where`; the plane is one of the first twelve.
 template <class Write>
 HEADRACE_INLINE void for_each_piece(Squares squares, Bits where, Write&& write) {
@@ -116,15 +91,11 @@ struct EmptyRow {
 
   HEADRACE_INLINE void set(int plane, Bits value) { words[plane / 8] |= value << 8 * (plane % 8); }
 
-  // Writes it for all squares.
+  // Writes it for all squares: once, and then what is there again, six times.
   HEADRACE_INLINE void fill(uint8_t* out) const {
-    for (int at = 0; at < 64; ++at, out += bytes) {
-#pragma GCC unroll 16
-      for (int w = 0; w < kWords; ++w) {
-        const int left = bytes - 8 * w;
-        __builtin_memcpy(out + 8 * w, &words[w], left < 8 ? left : 8);
-      }
-    }
+    __builtin_memcpy(out, words, bytes);
+#pragma GCC unroll 6
+    for (int done = bytes; done < 64 * bytes; done *= 2) __builtin_memcpy(out + done, out, done);
   }
 };
 
