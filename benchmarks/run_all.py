@@ -11,6 +11,7 @@ BENCHMARKS = (
     "vector_env",
     "processes",
     "mpi",
+    "chess_peers",
     "native_xla",
     "xla_vs_torch",
     "fusion_calls",
@@ -18,11 +19,13 @@ BENCHMARKS = (
     "import_time",
 )
 
+PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax")
+
 
 def main() -> int:
     """Run them all even where one misses its bar; the exit code says whether any did."""
     subprocess.run(
-        [sys.executable, HERE / "peers" / "install.py", "gymnasium", "envpool", "pufferlib"],
+        [sys.executable, HERE / "peers" / "install.py", *PEERS],
         check=True,
     )
     codes = []

@@ -166,3 +166,37 @@ class Inspector(gymnasium.Env):
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
         return self.observation(), 0.0, False, False, {}
+
+
+class Nim(gymnasium.Env):
+    """Two players take one to three matches by turns; who takes the last has won.
+
+    Actions are the matches taken, 4 to 6 meaning 1 to 3; the mask is one array, changed in place.
+    """
+
+    def __init__(self, matches: int = 10, forget_at: int = -1, wrong: str = ""):
+        self.observation_space = Box(0, 20, (2,), np.uint8)
+        self.action_space = Discrete(3, start=4)
+        self.matches, self.forget_at, self.wrong = matches, forget_at, wrong
+        self.mask = np.zeros(3, np.bool_)
+        self.left = self.player = self.done = 0
+
+    def told(self) -> tuple[Any, dict[str, Any]]:
+        self.mask[:] = np.arange(1, 4) <= self.left
+        info = {"action_mask": self.mask, "to_play": self.player}
+        if self.done == self.forget_at:
+            info = {"action_mask": self.mask[:2]} if self.wrong else {}
+        return np.array([self.left, self.player], np.uint8), info
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.left, self.player = self.matches + int(self.np_random.integers(5)), 0
+        return self.told()
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
+        assert self.mask[action - 4], "illegal"
+        self.done += 1
+        self.left -= int(action) - 3
+        self.player = 1 - self.player
+        obs, info = self.told()
+        return obs, float(self.left == 0), self.left == 0, False, info

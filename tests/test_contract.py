@@ -230,10 +230,12 @@ def test_definitions_agree_on_spaces(name: str) -> None:
         assert env.action_space == spec.action_space
 
 
-@pytest.mark.parametrize("name", [name for name, one in PAIRS if one == "gym"])
+@pytest.mark.parametrize(
+    "name", [name for name, one in PAIRS if one == "gym" and not headrace.spec(name).masked]
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # it dislikes the spaces of Gymnasium's own
 def test_single_environments_pass_gymnasiums_checker(name: str) -> None:
-    """The gym definitions; the others are vectors only."""
+    """The gym definitions; the others are vectors only. It draws actions without a mask."""
     env = gymnasium.make(registry.gymnasium_id(name))
     check_env(env.unwrapped, skip_render_check=True)
     env.close()

@@ -48,9 +48,13 @@ class Recipe:
 
 
 RECIPES = {
+    "chess": Recipe(
+        "python-chess 1.11.2 and rust-chess 0.4.3",
+        (("chess==1.11.2", "rust-chess==0.4.3", GYMNASIUM),),
+    ),
     "envpool": Recipe(
-        "EnvPool 1.2.5, C++ environments behind a thread pool",
-        (("envpool==1.2.5", "envpool-assets==0.3.0", GYMNASIUM),),
+        "EnvPool 1.2.5, C++ environments behind a thread pool (chess by JAX)",
+        (("envpool==1.2.5", "envpool-assets==0.3.0", GYMNASIUM, "jax[cpu]==0.10.2"),),
     ),
     "gymnasium": Recipe(
         "Gymnasium 1.4, the plain Python loop",
@@ -60,6 +64,7 @@ RECIPES = {
         "gymnax 1.0.1 and Pgx 2.6.0, environments in JAX",
         (("jax[cpu]==0.10.2", "gymnax==1.0.1", "pgx==2.6.0", "six"),),
     ),
+    "openspiel": Recipe("OpenSpiel 2.0.2, games in C++", (("open-spiel==2.0.2",),)),
     "pufferlib": Recipe(
         "PufferLib 3.0.0 with its C CartPole alone, 500 steps an episode",
         (

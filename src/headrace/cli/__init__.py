@@ -19,6 +19,7 @@ from headrace import __version__
 from headrace.cli.collect import Collect
 from headrace.cli.envs import Envs
 from headrace.cli.ladder import Ladder
+from headrace.cli.play import Play
 from headrace.errors import HeadraceError
 
 INTERRUPTED = 130
@@ -27,7 +28,12 @@ DESCRIPTION = """Reinforcement-learning experience at the hardware's limit.
 
 headrace COMMAND --help explains a command; headrace --version prints the version."""
 
-COMMANDS: dict[str, Callable[..., Any]] = {"ladder": Ladder, "collect": Collect, "envs": Envs}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "ladder": Ladder,
+    "collect": Collect,
+    "play": Play,
+    "envs": Envs,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

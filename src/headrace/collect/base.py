@@ -312,15 +312,21 @@ class HostPolicy:
         """Actions for one step, and the policy's own outputs."""
         if self._apply is None:
             assert mask is not None
-            action = random_legal(self._numpy, self._legal_words(clock), mask)
-            return action.astype(self._dtype), {}
+            action = random_legal(self._numpy, self._legal_words(clock), mask).astype(np.int64)
+            space = self._request.spec.action_space
+            assert isinstance(space, gymnasium.spaces.Discrete)
+            return (action + space.start).astype(self._dtype), {}
         key = PolicyKey(Identity(*self._who), np.uint32(clock & 0xFFFFFFFF))
         action, extras = self._apply(params, obs, mask, key)
         return np.asarray(action).astype(self._dtype, copy=False), extras
 
+    def words(self, clock: int, steps: int) -> np.ndarray:
+        """What chooses among legal actions: random words [steps, N], the same on every rung."""
+        return legal_words(self._numpy, self._who, clock, steps)
+
     def _legal_words(self, clock: int) -> np.ndarray:
         """The random words [N] of one step."""
         if not 0 <= clock - self._words_from < len(self._words):
-            self._words = legal_words(self._numpy, self._who, clock, _WORDS_AHEAD)
+            self._words = self.words(clock, _WORDS_AHEAD)
             self._words_from = clock
         return self._words[clock - self._words_from]

@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 
 from headrace.collect.base import HostBuffers, HostPolicy, Request
+from headrace.collect.turns import Turns
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 
@@ -57,8 +58,8 @@ def as_actions(actions: np.ndarray) -> list[Any]:
 class GymSampler:
     """Environments, their episodes and their policy; each `collect` fills the buffers it was given.
 
-    Random actions depend on nothing, so that each environment takes all its T steps in a row; with
-    a policy all take one step for each call of it. Both give the same.
+    Random actions depend on nothing but an environment's own mask, so that each takes all its T
+    steps in a row; with a policy all take one step for each call of it. Both give the same.
     """
 
     def __init__(self, request: Request, out: HostBuffers):
@@ -71,6 +72,7 @@ class GymSampler:
         self._began = [0] * request.num_envs
         """When, by the clock, each environment's episode began."""
         self._returns: list[Any] = [0.0] * request.num_envs
+        self._turns = Turns(request.spec, out)
         self._envs, self._closing = make_envs(request.spec, request.num_envs)
         try:
             self._seed()
@@ -83,7 +85,8 @@ class GymSampler:
         for i, env in enumerate(self._envs):
             index = self._request.first_env + i
             try:
-                obs, _ = env.reset(seed=env_seed(self._request.seed, index))
+                obs, info = env.reset(seed=env_seed(self._request.seed, index))
+                self._turns.note(-1, i, info)
             except Exception as error:
                 blame(error, self._request.spec, index)
                 raise
@@ -100,6 +103,8 @@ class GymSampler:
         out.begin()
         if self._policy.random:
             return self._collect_random()
+        if self._request.policy == "random":
+            return self._collect_legal()
         ends = 0
         for t in range(self._request.steps):
             action, extras = self._policy.act(params, out.obs[t], self._clock, out.mask_at(t))
@@ -113,32 +118,54 @@ class GymSampler:
 
         `ends` is how many episodes have ended in this batch; returns how many have now.
         """
-        out, returns, began, limit = self._out, self._returns, self._began, self._limit
-        self._clock = clock = self._clock + 1
-        rows = out.obs[t + 1]
-        out.terminated[t] = False
-        out.truncated[t] = False
-        rewards = []
+        self._clock += 1
         i = 0
         try:
-            for i, (env, action) in enumerate(zip(self._envs, as_actions(actions), strict=True)):
-                obs, reward, terminated, truncated, _ = env.step(action)
-                rewards.append(reward)
-                returns[i] += reward
-                if terminated or truncated or clock - began[i] >= limit:
-                    length, began[i] = clock - began[i], clock
-                    ends = self._note_end(ends, t, i, obs, terminated, truncated, length)
-                    obs, _ = env.reset()
-                rows[i] = obs
+            for i, action in enumerate(as_actions(actions)):
+                ends = self._step_one(t, i, action, self._clock, ends)
         except Exception as error:
             blame(error, self._request.spec, self._request.first_env + i)
             raise
-        out.reward[t] = rewards
         return ends
 
     def close(self) -> None:
         """Close the environments."""
         self._closing.close()
+
+    def _step_one(self, t: int, i: int, action: Any, clock: int, ends: int) -> int:
+        """Step t of the batch for environment i, by whose end the clock shows `clock`."""
+        out, env = self._out, self._envs[i]
+        obs, reward, terminated, truncated, info = env.step(action)
+        out.reward[t, i] = reward
+        out.terminated[t, i] = terminated
+        out.truncated[t, i] = truncated
+        self._returns[i] += reward
+        length = clock - self._began[i]
+        if terminated or truncated or length >= self._limit:
+            self._began[i] = clock
+            self._turns.note_end(ends, info)
+            ends = self._note_end(ends, t, i, obs, terminated, truncated, length)
+            obs, info = env.reset()
+        out.obs[t + 1, i] = obs
+        self._turns.note(t + 1, i, info)
+        return ends
+
+    def _collect_legal(self) -> int:
+        """Random actions, those of `random_legal`, for one environment after the other."""
+        out, steps, start = self._out, self._request.steps, self._clock + 1
+        words = self._policy.words(self._clock, steps).T.tolist()
+        ends = i = 0
+        try:
+            for i, its_words in enumerate(words):
+                for t, word in enumerate(its_words):
+                    action = self._turns.choose(i, word)
+                    out.action[t, i] = action
+                    ends = self._step_one(t, i, action, start + t, ends)
+        except Exception as error:
+            blame(error, self._request.spec, self._request.first_env + i)
+            raise
+        self._clock += steps
+        return out.take_ends(out, np.arange(ends))
 
     def _collect_random(self) -> int:
         actions = self._next_draw()

@@ -7,10 +7,11 @@ an entry point in the group "headrace.environments" whose target is a function t
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymnasiumSpec
@@ -111,6 +112,31 @@ class _BareMaker:
         return env.env if isinstance(env, gymnasium.wrappers.OrderEnforcing) else env
 
 
+class _Description(NamedTuple):
+    """What a definition says of the environment."""
+
+    observation_space: gymnasium.Space
+    action_space: gymnasium.Space
+    masked: bool
+    players: int
+
+
+def _described(env: gymnasium.Env) -> _Description:
+    """By its spaces and attributes, or else by what it tells when it is first reset."""
+    told: dict[str, Any] = {}
+    with contextlib.closing(env):
+        if isinstance(env.action_space, gymnasium.spaces.Discrete):
+            with contextlib.suppress(Exception):  # it comes again where the environment is used
+                _, told = env.reset()
+
+        def said(name: str, otherwise: Any) -> Any:
+            return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else otherwise
+
+        masked = bool(said("masked", "action_mask" in told))
+        players = int(said("players", 2 if "to_play" in told else 1))
+        return _Description(env.observation_space, env.action_space, masked, players)
+
+
 def _make(entry: EnvEntry, options: dict[str, Any]) -> Any:
     # The cheapest definition answers: the native one has its spaces as constants.
     unknown_yet = gymnasium.spaces.Discrete(1)
@@ -121,8 +147,7 @@ def _make(entry: EnvEntry, options: dict[str, Any]) -> Any:
         elif entry.array:
             made = draft.make_array()
         else:
-            made = draft.make_gym()
-            made.close()
+            return _described(draft.make_gym())
     except HeadraceError:
         raise
     except Exception as error:  # what an environment's own constructor raises, its package missing
@@ -180,5 +205,15 @@ register(
     native="Memory-v0",
     max_episode_steps=1000,
 )
-register("Chess-v0", native="Chess-v0", max_episode_steps=512)
-register("ChessVsRandom-v0", native="ChessVsRandom-v0", max_episode_steps=256)
+register(
+    "Chess-v0",
+    gym="headrace.envs.chess.gym:ChessEnv",
+    native="Chess-v0",
+    max_episode_steps=512,
+)
+register(
+    "ChessVsRandom-v0",
+    gym="headrace.envs.chess.gym:ChessVsRandomEnv",
+    native="ChessVsRandom-v0",
+    max_episode_steps=256,
+)

@@ -34,9 +34,10 @@ class EnvEntry:
     `gym` and `array` are callables taking the environment's options, or "package.module:attribute";
     `native` is a name in the native core.
 
-    An environment some of whose actions may be illegal says so by an attribute `masked = True`, and
-    tells which are legal in `info["action_mask"]` (int8, 1 where legal) at each reset and step; one
-    in which several take turns has an attribute `players` and tells `info["to_play"]`.
+    An environment some of whose actions may be illegal tells which are legal in
+    `info["action_mask"]` (int8 or bool, 1 where legal) at each reset and step; one in which several
+    take turns tells `info["to_play"]`. Attributes `masked` and `players` say so beforehand; a gym
+    definition without them is known by what its first reset tells.
     """
 
     id: str

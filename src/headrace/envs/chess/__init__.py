@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chess: positions to look at, and perft, by the native core's rules."""
+"""Chess: positions to look at, and perft, by the native core's rules.
+
+The same rules on python-chess, an extra, are in modules of their own: `game`, `encoding`, `gym` and
+`players`.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
