@@ -69,6 +69,7 @@ $(VENV)/installed: constraints.txt $(NATIVE) | check-machine
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "installing what the tests need"
+	@$(PIP) install -q -c constraints.txt setuptools wheel  # python-chess comes as source
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -q -c constraints.txt --no-build-isolation -e ".[dev,mpi,torch]"
 	@touch $@
 
