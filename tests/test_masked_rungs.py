@@ -12,10 +12,10 @@ from refusals import refusal
 import headrace
 from headrace import Batch, Collector, Policy, WorkerDiedError
 from headrace.collect.gym_envs import env_seed
-from headrace.collect.policy import legal_actions
 from headrace.envs.array.namespace import namespace
 from headrace.envs.philox import policy_uniforms
 from headrace.envs.spec import EnvSpec
+from headrace.policy import legal_actions
 
 LAST = ("last_obs", "last_mask", "last_to_play")
 COUNTED = ("episode_return", "episode_length", "final_obs", "final_mask", "final_to_play")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from headrace.collect.base import Collector
     from headrace.collect.batch import Batch
     from headrace.collect.dataset import Dataset, load
-    from headrace.collect.policy import MlpPolicy, Policy, PolicyKey
     from headrace.collect.rungs import collect, make_collector
     from headrace.envs.registry import register, spec
     from headrace.envs.spec import EnvSpec
+    from headrace.policy import MlpPolicy, Policy, PolicyKey
     from headrace.report.ladder import ladder
 else:
     from headrace import collect  # the package, which is the function as well
@@ -32,9 +32,9 @@ _HOMES = {
     "Batch": "headrace.collect.batch",
     "Collector": "headrace.collect.base",
     "EnvSpec": "headrace.envs.spec",
-    "MlpPolicy": "headrace.collect.policy",
-    "Policy": "headrace.collect.policy",
-    "PolicyKey": "headrace.collect.policy",
+    "MlpPolicy": "headrace.policy",
+    "Policy": "headrace.policy",
+    "PolicyKey": "headrace.policy",
     "Dataset": "headrace.collect.dataset",
     "ladder": "headrace.report.ladder",
     "load": "headrace.collect.dataset",

@@ -14,7 +14,6 @@ import numpy as np
 
 from headrace import aligned
 from headrace.collect.batch import Batch
-from headrace.collect.policy import Policy, PolicyKey, action_dtype
 from headrace.envs.array.namespace import namespace
 from headrace.envs.philox import (
     Identity,
@@ -25,6 +24,7 @@ from headrace.envs.philox import (
 )
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
+from headrace.policy import Policy, PolicyKey, action_dtype
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from headrace.collect.base import Collector, Request
 from headrace.collect.batch import Batch
-from headrace.collect.policy import Policy
 from headrace.envs.registry import spec as find_spec
 from headrace.envs.spec import EnvSpec, load
 from headrace.errors import HeadraceError, unknown
+from headrace.policy import Policy
 
 RUNGS: dict[str, str] = {
     "python": "headrace.collect.python:PythonCollector",

@@ -15,7 +15,6 @@ from jax import lax
 
 from headrace.collect.base import Collector, Request
 from headrace.collect.batch import Batch
-from headrace.collect.policy import Policy, PolicyKey, action_dtype
 from headrace.envs.array.base import Step
 from headrace.envs.array.namespace import Array, namespace
 from headrace.envs.philox import (
@@ -29,6 +28,7 @@ from headrace.envs.philox import (
     random_legal,
 )
 from headrace.errors import HeadraceError
+from headrace.policy import Policy, PolicyKey, action_dtype
 
 
 class Moment(NamedTuple):

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 from headrace.collect.base import Request
-from headrace.collect.policy import Policy
 from headrace.collect.stepwise import StepwiseCollector
 from headrace.collect.traced import Moment, Seen, TracedPolicy
 from headrace.envs.array.base import Step, start, step
 from headrace.envs.array.namespace import Array, namespace
+from headrace.policy import Policy
 
 
 class XlaCollector(StepwiseCollector):

@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headrace.collect.policy import MlpPolicy
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
+from headrace.policy import MlpPolicy
 
 EPOCHS, MINIBATCHES = 4, 4
 DISCOUNT, GAE_LAMBDA, CLIP = 0.99, 0.95, 0.2
