@@ -15,6 +15,7 @@ const InstructionSet& find_isa(const std::string& name);
 
 void bind_chess(nanobind::module_& m);
 void bind_limits(nanobind::module_& m);
+void bind_mlp(nanobind::module_& m);
 void bind_xla(nanobind::module_& m);
 
 }  // namespace headrace::bind
