@@ -137,18 +137,15 @@ void rectify(float* sums, const float* bias, int rows, int columns, Hidden* hidd
 
 // gradient = 0 where the layer was; what is left is added to the bias's.
 void rectify_gradient(float* gradient, const Hidden* hidden, int rows, int columns, float* bias) {
-  for (int j = 0; j < columns; j += 16) {
-    __m512 sum = bias ? _mm512_loadu_ps(bias + j) : _mm512_setzero_ps();
-    for (int i = 0; i < rows; ++i) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; j += 16) {
       float* at = gradient + (int64_t)i * columns + j;
       const __m512 was = load(hidden + (int64_t)i * columns + j);
       const __mmask16 active = _mm512_cmp_ps_mask(was, _mm512_setzero_ps(), _CMP_GT_OQ);
       const __m512 v = _mm512_maskz_loadu_ps(active, at);
       _mm512_storeu_ps(at, v);
-      sum = _mm512_add_ps(sum, v);
+      if (bias) _mm512_storeu_ps(bias + j, _mm512_add_ps(_mm512_loadu_ps(bias + j), v));
     }
-    if (bias) _mm512_storeu_ps(bias + j, sum);
-  }
 }
 
 void add_bias(float* out, const float* bias, int rows, int columns) {
@@ -274,21 +271,23 @@ void backward(const MlpBackward& job) {
         }
       }
 #endif
+      const float* incoming = gradient;
+      if (l) {
+        float* to = gradients[l % 2];
+        if (narrow_them)
+          matmul<Between, true, false>(rows, layer.in, layer.out / kPair, narrow_gradient,
+                                       layer.out / kPair, packed[l],
+                                       (ptrdiff_t)32 * layer.out / kPair, 32, to, layer.in);
+        else
+          matmul<Float32, true, false>(rows, layer.in, layer.out, gradient, layer.out, packed[l],
+                                       (ptrdiff_t)32 * layer.out, 32, to, layer.in);
+        rectify_gradient(to, hidden, rows, layer.in, params ? job.bias_gradient[l - 1] : nullptr);
+        gradient = to;
+      }
       if (params && l < depth - 1 && !narrow_them)
         matmul<Float32, false, true>(layer.in, layer.out, rows, l ? (const float*)hidden : x,
-                                     layer.in, gradient, 32, layer.out, job.weight_gradient[l],
+                                     layer.in, incoming, 32, layer.out, job.weight_gradient[l],
                                      layer.out);
-      if (l == 0) break;
-      float* to = gradients[l % 2];
-      if (narrow_them)
-        matmul<Between, true, false>(rows, layer.in, layer.out / kPair, narrow_gradient,
-                                     layer.out / kPair, packed[l],
-                                     (ptrdiff_t)32 * layer.out / kPair, 32, to, layer.in);
-      else
-        matmul<Float32, true, false>(rows, layer.in, layer.out, gradient, layer.out, packed[l],
-                                     (ptrdiff_t)32 * layer.out, 32, to, layer.in);
-      rectify_gradient(to, hidden, rows, layer.in, params ? job.bias_gradient[l - 1] : nullptr);
-      gradient = to;
     }
     if (job.x_gradient) {
       const int inputs = layers[0].in - job.first_input;

@@ -48,7 +48,7 @@ struct Mlp {
   int hidden_bytes;  // 4: float32; 2: bfloat16
 };
 
-constexpr int kMlpBlock = 128;  // rows a block; who divides rows among threads keeps to these
+constexpr int kMlpBlock = 64;  // rows a block; who divides rows among threads keeps to these
 constexpr int kMlpDepth = 8;    // layers at most
 
 #if defined(__x86_64__)
