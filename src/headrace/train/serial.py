@@ -62,6 +62,7 @@ class SerialTrainer:
         learning_starts: int = 1000,
     ):
         """The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`."""
+        algorithm.check_size(num_envs * steps)
         use_cache()
         self.algorithm = algorithm
         self.num_envs, self.steps = num_envs, steps
