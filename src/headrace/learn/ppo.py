@@ -138,6 +138,7 @@ class Ppo(Algorithm):
             blocks=config.blocks,
             log_std=config.log_std,
         )
+        self._policies: dict[tuple[str, bool], Policy] = {}
 
     def init(self, seed: int) -> PpoState:
         """A policy that prefers nothing yet."""
@@ -159,7 +160,12 @@ class Ppo(Algorithm):
 
     def policy(self, library: Literal["numpy", "jax"], *, deterministic: bool = False) -> Policy:
         """Chance by its probabilities, or the likeliest action."""
-        return Policy(ActorCriticPolicy(self.spec, self.network, library, deterministic), library)
+        kind = (library, deterministic)
+        if kind not in self._policies:  # once: a program is compiled for a function, not its like
+            self._policies[kind] = Policy(
+                ActorCriticPolicy(self.spec, self.network, *kind), library
+            )
+        return self._policies[kind]
 
     def update(self, state: PpoState, experience: Rollout) -> tuple[PpoState, Metrics]:
         """All epochs over one rollout [T, N]."""
