@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All legal moves in 144 bytes: for each piece of the player to move, where it may go. Which actions
-// these are is worked out for one piece, the chosen one, or for all where the mask is wanted.
+// All legal moves in 144 bytes: for each piece of the player to move, where it may go. Which
+// actions these are is worked out for one piece, the chosen one, or for all where the mask is
+// wanted.
 #pragma once
 
 #include "action.hpp"
@@ -21,9 +22,7 @@ HEADRACE_INLINE constexpr Bits by_files(Bits bits) {
   return bits;
 }
 
-HEADRACE_INLINE constexpr int place_of(int square) {
-  return 8 * file_of(square) + rank_of(square);
-}
+HEADRACE_INLINE constexpr int place_of(int square) { return 8 * file_of(square) + rank_of(square); }
 
 // The player's pieces in the order of actions; those that cannot move have no squares.
 struct Destinations {

@@ -27,9 +27,9 @@ inline constexpr int kPlanes = kHistoryPlanes + kNumbers;
 inline constexpr int kSmallPlanes = 20;
 
 struct View {
-  Bits mine[kHistory];     // of the position t half-moves ago; rank 8 in the lowest byte
-  Bits code[3][kHistory];  // likewise: the pieces, as in Squares
-  uint8_t repeated;        // bit t: the position t half-moves ago has occurred more than once
+  Bits mine[kHistory];        // of the position t half-moves ago; rank 8 in the lowest byte
+  Bits code[3][kHistory];     // likewise: the pieces, as in Squares
+  uint8_t repeated;           // bit t: the position t half-moves ago has occurred more than once
   uint8_t numbers[kNumbers];  // planes 112-118
   Bits en_passant;
 

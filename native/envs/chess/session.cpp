@@ -50,9 +50,7 @@ class Session final : public ChessSession {
   int occurrences() const override { return game_.position.earlier + 1; }
   bool black_to_move() const override { return game_.position.black; }
 
-  void write_mask(uint8_t* out) const override {
-    chess::write_mask(board(), game_.moves, out);
-  }
+  void write_mask(uint8_t* out) const override { chess::write_mask(board(), game_.moves, out); }
   void write_planes(uint8_t* out) const override { write_bytes(view_of(game_.position), out); }
   void write_compact(uint8_t* out) const override {
     write_small_bytes(view_of(game_.position), out);
