@@ -2,9 +2,9 @@
 // Chess-v0, where an agent plays both sides by turns, and ChessVsRandom-v0, where one plays the
 // colour it draws against an opponent who makes random legal moves.
 //
-// A state is the position with its history, and which actions are legal in it. Everything is seen
-// from the side to move. The reward belongs to whoever acted: 1 for checkmate; -1 where the
-// opponent's reply mates; otherwise 0. Draws end the game without being claimed.
+// A state is the position with its history, and where its pieces may go. Everything is seen from
+// the side to move. The reward belongs to whoever acted: 1 for checkmate; -1 where the opponent's
+// reply mates; otherwise 0. Draws end the game without being claimed.
 #pragma once
 
 #include "../../core/kernel_rows.hpp"
