@@ -290,6 +290,8 @@ class HostPolicy:
                 import jax
 
                 self._apply = jax.jit(request.policy.apply)
+        self.outputs_known = self._apply is None
+        """Whether it need not be asked any more what its own outputs are: random has none."""
         self._dtype = action_dtype(request.spec.action_space)
         self._words, self._words_from = np.zeros((0, request.num_envs), np.uint32), 0
 

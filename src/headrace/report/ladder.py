@@ -168,7 +168,9 @@ def _try(
             needed, spec = rung_class(case.rung).definition, case.request.spec
             if needed in spec.definitions:
                 plan = result.plan
-                return measure(case.rung, case.request, plan.seconds, plan.repeats, interrupts)
+                return measure(
+                    case.rung, case.request, plan.seconds, plan.repeats, interrupts, case.processes
+                )
             reason = f"{spec.id} has no {needed} definition"
         except HeadraceError as error:
             reason = str(error)
@@ -181,8 +183,8 @@ def _try(
 def _too_slow(result: LadderResult, case: Case) -> str | None:
     wanted = case.request
     for one in reversed(result.measurements):
-        same = (case.rung, wanted.fused_steps, wanted.spec.options)
-        if (one.rung, one.fused_steps, one.options) == same:
+        same = (case.rung, case.processes, wanted.fused_steps, wanted.spec.options)
+        if (one.rung, one.processes, one.fused_steps, one.options) == same:
             expected = one.best_seconds * wanted.num_envs / one.num_envs
             if expected > SLOWEST_BATCH * max(result.plan.seconds, 1.0):
                 return f"a batch of {wanted.num_envs:,} would take about {duration(expected)}"

@@ -96,7 +96,7 @@ def _draw_ladder(result: LadderResult) -> Figure:
 
 def _draw_bars(axes: Axes, result: LadderResult, rows: list[Row]) -> None:
     rates = [row.measurement.steps_per_second for row in rows]
-    names = [row.measurement.rung for row in rows]
+    names = [row.measurement.label for row in rows]
     axes.barh(names, rates, color=[COLOURS.get(name, FAINT) for name in names], height=0.7)
     axes.set_xscale("log")
     for limit in result.limits:
@@ -133,7 +133,7 @@ def _bar_label(axes: Axes, at: float, position: int, label: str) -> None:
 
 
 def _draw_run(axes: Axes, update: float, rows: list[Row]) -> None:
-    names = [row.measurement.rung for row in rows]
+    names = [row.measurement.label for row in rows]
     generation = [row.measurement.best_seconds for row in rows]
     axes.barh(names, generation, color=[COLOURS.get(name, FAINT) for name in names], height=0.7)
     axes.barh(names, update, left=generation, color="#e3e5e8", height=0.7)

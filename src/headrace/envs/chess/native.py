@@ -10,13 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace import _native
-from headrace.envs.native import default_isa
+from headrace.envs.native import NativeDefinition, default_isa
 from headrace.errors import HeadraceError
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 ACTIONS = 4672
+MAX_PLIES = 512
+"""Of a game of `Chess-v0`, unless another limit is asked for."""
 _DEPTH_OF_A_CALL = 5
 """Perft goes deeper in Python, so that Ctrl-C is heard at least every few seconds."""
+_MOVES_OF_A_CALL = 1 << 22
+"""Playouts likewise."""
 
 
 class Position:
@@ -142,6 +146,33 @@ def perft(fen: str, depth: int) -> int:
 def divide(fen: str, depth: int) -> dict[str, int]:
     """Perft behind each move, by UCI: to find a fault."""
     return Position(fen).divide(depth)
+
+
+def playouts(games: int, plies: int, *, seed: int = 0, threads: int = 1) -> int:
+    """Make `plies` random legal moves on each of `games` boards, by the rules alone.
+
+    Nothing is observed and nothing kept. A game that is over, or 512 plies long, is followed by a
+    new one: these are the games that collectors of `Chess-v0` play with this seed. Returns how many
+    have ended.
+    """
+    for name, value in (("games", games), ("plies", plies), ("threads", threads)):
+        if not isinstance(value, int) or value < 1:
+            raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
+    native = NativeDefinition("Chess-v0", {"observation": "compact"})
+    state = native.make_state(games, seed)
+    native.kernel.reset(state, np.zeros((games, 8, 8, 20), np.uint8))
+    stride = max(1, _MOVES_OF_A_CALL // games)
+    for clock in range(0, plies, stride):
+        native.kernel.advance(
+            state,
+            num_envs=games,
+            steps=min(stride, plies - clock),
+            clock=clock,
+            max_episode_steps=MAX_PLIES,
+            threads=threads,
+        )
+    begun = native.book(state)[_native.BOOKKEEPING.index("episode")]
+    return int(begun.sum()) - games
 
 
 def legal_moves(fen: str) -> list[str]:
