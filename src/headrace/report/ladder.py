@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -75,7 +76,7 @@ def ladder(
         seed=seed,
         options=options,
     )
-    if update_seconds is not None and not update_seconds >= 0:
+    if update_seconds is not None and not 0 <= update_seconds < math.inf:
         raise HeadraceError(f"update_seconds is {update_seconds}; it must be at least 0")
     given = None if update_seconds is None else Update(update_seconds, "given")
     now = datetime.now().astimezone().isoformat(timespec="seconds")
