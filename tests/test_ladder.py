@@ -272,6 +272,7 @@ WRONG = [
     ({"seconds": math.nan}, "seconds must be more than 0"),
     ({"repeats": 0}, "repeats at least 1"),
     ({"update_seconds": -1.0}, "update_seconds is -1.0; it must be at least 0"),
+    ({"update_seconds": math.inf}, "update_seconds is inf; it must be"),
     ({"fused_steps": 9, "steps": 8}, "fused_steps 9 is more than the batch's steps, 8"),
     ({"fused_steps": [1, 2], "rungs": ["native"]}, "fused_steps can be swept for"),
     ({"state_bytes": [64, 128]}, "CartPole-v1 has no option 'state_bytes'"),

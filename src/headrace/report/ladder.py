@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -77,7 +78,7 @@ def ladder(
         seed=seed,
         options=options,
     )
-    if update_seconds is not None and not update_seconds >= 0:
+    if update_seconds is not None and not 0 <= update_seconds < math.inf:
         raise HeadraceError(f"update_seconds is {update_seconds}; it must be at least 0")
     if train and (plan.kind != "ladder" or update_seconds is not None):
         raise HeadraceError("train goes with neither a sweep nor update_seconds: it measures both")

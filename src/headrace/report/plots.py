@@ -29,10 +29,11 @@ COLOURS = {
     "xla-fused": "#1f4fbf",
     "native": "#86c98f",
     "openmp": "#3fa34d",
+    "mpi": "#8e63ce",
     "native-fused": "#17702a",
     "native-xla": "#0f9d8a",
 }
-BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}
 LEGEND = {"loc": "outside lower center", "ncols": 6, "fontsize": 9, "frameon": False}
 STYLE: dict[Any, Any] = {
     "font.size": 10,
