@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import sys
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -222,6 +223,22 @@ def test_definitions_that_are_not_there_are_left_out() -> None:
     assert result.baseline == "numpy"
 
 
+def test_several_numbers_of_processes_are_a_row_each(tmp_path: Path) -> None:
+    result = headrace.ladder(
+        "CartPole-v1", num_envs=4, steps=4, rungs=["processes", "native", "mpi"], workers=[2, 1],
+        ranks=2, update_seconds=0.1, **SHORT,
+    )  # fmt: skip
+    names = ["processes×1", "processes×2", "native", "mpi×2"]
+    assert [one.name for one in result.measurements] == names
+    assert [row["measurement"] for row in result.to_json()["ladder"]] == names
+    assert result.baseline == "processes×1"
+    for name in names:
+        assert result.text().count(f"\n{name} ") == 2  # in both tables
+    plot(result, tmp_path / "ladder.svg")
+    drawn = (tmp_path / "ladder.svg").read_text()
+    assert all(f">{name}</text>" in drawn for name in names)
+
+
 WRONG = [
     ({"rungs": ["nativ"]}, "unknown rung 'nativ'; did you mean native"),
     ({"rungs": []}, "no rungs are named"),
@@ -235,6 +252,8 @@ WRONG = [
     ({"fused_steps": [1, 2], "rungs": ["native"]}, "fused_steps can be swept for"),
     ({"state_bytes": [64, 128]}, "CartPole-v1 has no option 'state_bytes'"),
     ({"state_bytes": [64, 128], "num_envs": [1, 2]}, "CartPole-v1 has no option 'state_bytes'"),
+    ({"num_envs": [1, 2], "workers": [1, 2]}, "a sweep has one number of workers and of ranks"),
+    ({"workers": [0, 2]}, "workers is 0; it must be a whole number of at least 1"),
     ({"gravity": 3}, "CartPole-v1 has no option 'gravity'"),
 ]
 

@@ -48,10 +48,10 @@ class Ladder:
     """Parts of that time; the best one counts, and their spread is shown."""
     threads: Annotated[Whole, arg(help_behavior_hint="(default: all processors)")] = None
     """Threads of the rungs that have them."""
-    workers: Annotated[Whole, arg(help_behavior_hint="(default: one for each processor)")] = None
-    """Processes of the rungs that have them."""
-    ranks: Annotated[Whole, arg(help_behavior_hint="(default: one for each processor)")] = None
-    """Processes of the mpi rung."""
+    workers: Annotated[Numbers, arg(help_behavior_hint="(default: one for each processor)")] = None
+    """Processes of the rung processes. Several are a row each: --workers 2,20."""
+    ranks: Annotated[Numbers, arg(help_behavior_hint="(default: one for each processor)")] = None
+    """Processes of the mpi rung. Several are a row each."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Of environments and policy."""
     update_seconds: Annotated[
@@ -77,8 +77,8 @@ class Ladder:
             seconds=self.seconds,
             repeats=self.repeats,
             threads=self.threads,
-            workers=self.workers,
-            ranks=self.ranks,
+            workers=numbers("--workers", self.workers),
+            ranks=numbers("--ranks", self.ranks),
             seed=self.seed,
             update_seconds=self.update_seconds,
             json_file=self.json,

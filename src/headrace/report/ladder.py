@@ -45,8 +45,8 @@ def ladder(
     seconds: float = 1.0,
     repeats: int = 5,
     threads: int | None = None,
-    workers: int | None = None,
-    ranks: int | None = None,
+    workers: int | Sequence[int] | None = None,
+    ranks: int | Sequence[int] | None = None,
     seed: int = 0,
     update_seconds: float | None = None,
     progress: Progress | None = None,
@@ -55,9 +55,9 @@ def ladder(
     """Measure every rung on the same batches, against the machine's limit, and for a whole run.
 
     The arguments are those of `headrace ladder`; several values of `num_envs`, `fused_steps` or
-    `state_bytes` make a sweep. `options` are the environment's. A rung that cannot be had is in the
-    result's `left_out`, with the reason. `print(result.text())` shows the
-    tables of the command.
+    `state_bytes` make a sweep, several of `workers` or `ranks` a row each. `options` are the
+    environment's. A rung that cannot be had is in the result's `left_out`, with the reason.
+    `print(result.text())` shows the tables of the command.
     """
     if in_mpi_program():
         raise HeadraceError("the ladder starts its ranks itself: run it without mpiexec")
@@ -160,7 +160,7 @@ def _try(
             reason = str(error)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-    result.left_out.append(LeftOut(case.rung, " ".join(reason.split())))
+    result.left_out.append(LeftOut(case.name, " ".join(reason.split())))
     return None
 
 

@@ -16,11 +16,19 @@ from headrace.collect.rungs import rung_class
 from headrace.report.interrupt import Interrupts
 
 
+def rung_name(rung: str, request: Request) -> str:
+    """What tables call it: with its workers or ranks where they were asked for."""
+    processes = request.workers or request.ranks
+    return f"{rung}×{processes}" if processes else rung
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One rung's batches, timed."""
 
     rung: str
+    name: str
+    """The rung, and its workers or ranks where they were asked for."""
     num_envs: int
     steps: int
     fused_steps: int | None
@@ -97,6 +105,7 @@ def measure(
         calls = collector.calls_per_step
     measured = Measurement(
         rung=rung,
+        name=rung_name(rung, request),
         num_envs=request.num_envs,
         steps=request.steps,
         fused_steps=request.fused_steps,

@@ -13,6 +13,7 @@ from headrace.collect.rungs import RUNGS
 from headrace.envs.registry import spec as find_spec
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError, unknown
+from headrace.report.measure import rung_name
 
 FUSING = ("xla-fused", "native-fused", "native-xla")
 """Rungs that take `fused_steps`."""
@@ -42,11 +43,16 @@ class Case:
     rung: str
     request: Request
 
+    @property
+    def name(self) -> str:
+        """The rung, and its processes where they were asked for."""
+        return rung_name(self.rung, self.request)
+
     def __str__(self) -> str:
         fused = f", {self.request.fused_steps} a call" if self.request.fused_steps else ""
         options = "".join(f", {name} {value}" for name, value in self.request.spec.options.items())
         plural = "s" if self.request.num_envs > 1 else ""
-        return f"{self.rung}, {self.request.num_envs:,} environment{plural}{fused}{options}"
+        return f"{self.name}, {self.request.num_envs:,} environment{plural}{fused}{options}"
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,9 @@ class Plan:
     seconds: float
     repeats: int
     threads: int | None
-    workers: int | None
-    ranks: int | None
+    workers: tuple[int, ...]
+    ranks: tuple[int, ...]
+    """Of both: empty: one for each processor; several are measured one after another."""
     seed: int
 
     @property
@@ -83,9 +90,9 @@ class Plan:
         for spec in self._specs():
             for num_envs in self.num_envs:
                 cases = [
-                    Case(rung, self._request(spec, num_envs, fused))
+                    Case(rung, self._request(spec, num_envs, settings))
                     for rung in self.rungs
-                    for fused in ((self.fused_steps or (None,)) if rung in FUSING else (None,))
+                    for settings in self._settings(rung)
                 ]
                 yield Work(spec, num_envs, self.steps, self.threads, cases)
 
@@ -100,16 +107,22 @@ class Plan:
             for size in self.state_bytes
         ]
 
-    def _request(self, spec: EnvSpec, num_envs: int, fused_steps: int | None) -> Request:
+    def _settings(self, rung: str) -> list[dict[str, Any]]:
+        """What this rung is measured with: once, or several times."""
+        swept = {"processes": "workers", "mpi": "ranks"} | dict.fromkeys(FUSING, "fused_steps")
+        if rung not in swept:
+            return [{}]
+        name = swept[rung]
+        return [{name: value} for value in getattr(self, name)] or [{}]
+
+    def _request(self, spec: EnvSpec, num_envs: int, settings: dict[str, Any]) -> Request:
         return Request(
             spec,
             num_envs,
             self.steps,
             seed=self.seed,
             threads=self.threads,
-            workers=self.workers,
-            ranks=self.ranks,
-            fused_steps=fused_steps,
+            **settings,
         )
 
 
@@ -124,8 +137,8 @@ def make_plan(
     seconds: float,
     repeats: int,
     threads: int | None,
-    workers: int | None,
-    ranks: int | None,
+    workers: int | Sequence[int] | None,
+    ranks: int | Sequence[int] | None,
     seed: int,
     options: dict[str, Any],
 ) -> Plan:
@@ -157,10 +170,12 @@ def make_plan(
         seconds=seconds,
         repeats=repeats,
         threads=threads,
-        workers=workers,
-        ranks=ranks,
+        workers=_values(workers),
+        ranks=_values(ranks),
         seed=seed,
     )
+    if plan.kind != "ladder" and max(len(plan.workers), len(plan.ranks)) > 1:
+        raise HeadraceError("a sweep has one number of workers and of ranks")
     list(plan.works())  # makes every spec and every request, which check themselves
     return plan
 

@@ -97,8 +97,8 @@ def _draw_ladder(result: LadderResult) -> Figure:
 
 def _draw_bars(axes: Axes, result: LadderResult, rows: list[Row]) -> None:
     rates = [row.measurement.steps_per_second for row in rows]
-    names = [row.measurement.rung for row in rows]
-    axes.barh(names, rates, color=[COLOURS.get(name, FAINT) for name in names], height=0.7)
+    names = [row.measurement.name for row in rows]
+    axes.barh(names, rates, color=_colours(rows), height=0.7)
     axes.set_xscale("log")
     for limit in result.limits:
         rate = limit.steps_per_second
@@ -120,6 +120,10 @@ def _draw_bars(axes: Axes, result: LadderResult, rows: list[Row]) -> None:
     axes.set_title(f"Steps/s, speed-up over {result.baseline}, part of the limit")
 
 
+def _colours(rows: list[Row]) -> list[str]:
+    return [COLOURS.get(row.measurement.rung, FAINT) for row in rows]
+
+
 def _bar_label(axes: Axes, at: float, position: int, label: str) -> None:
     axes.annotate(
         label,
@@ -134,9 +138,9 @@ def _bar_label(axes: Axes, at: float, position: int, label: str) -> None:
 
 
 def _draw_run(axes: Axes, update: float, rows: list[Row]) -> None:
-    names = [row.measurement.rung for row in rows]
+    names = [row.measurement.name for row in rows]
     generation = [row.measurement.best_seconds for row in rows]
-    axes.barh(names, generation, color=[COLOURS.get(name, FAINT) for name in names], height=0.7)
+    axes.barh(names, generation, color=_colours(rows), height=0.7)
     axes.barh(names, update, left=generation, color="#e3e5e8", height=0.7)
     for position, row in enumerate(rows):
         assert row.run_speedup is not None

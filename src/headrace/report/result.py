@@ -70,7 +70,7 @@ class LadderResult:
     @property
     def baseline(self) -> str | None:
         """The rung that others are compared with: `python`, or the first there is."""
-        return self.measurements[0].rung if self.measurements else None
+        return self.measurements[0].name if self.measurements else None
 
     def limit(self, measurement: Measurement) -> Limit | None:
         """The machine's limit for the work of this measurement."""
@@ -145,4 +145,4 @@ class LadderResult:
     @staticmethod
     def _row_json(row: Row) -> dict[str, Any]:
         values = {item.name: getattr(row, item.name) for item in dataclasses.fields(row)}
-        return values | {"measurement": row.measurement.rung}
+        return values | {"measurement": row.measurement.name}

@@ -96,7 +96,7 @@ def _ladder_table(result: LadderResult, rows: list[Row], width: int) -> Renderab
     for row in rows:
         one = row.measurement
         table.add_row(
-            Text(one.rung, "bold" if row is best else ""),
+            Text(one.name, "bold" if row is best else ""),
             Text(quantity(one.steps_per_second), "bold"),
             Text(f"±{100 * one.spread:.0f} %", "dim"),
             ratio(row.speedup),
@@ -144,7 +144,7 @@ def _run_table(rows: list[Row], width: int) -> RenderableType:
         assert row.run_speedup is not None
         filled = round(row.share * BAR_WIDTH)
         table.add_row(
-            row.measurement.rung,
+            row.measurement.name,
             duration(row.measurement.best_seconds),
             Text("█" * filled, "cyan") + Text("░" * (BAR_WIDTH - filled), "dim"),
             percent(row.share),
