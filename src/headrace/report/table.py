@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -13,8 +14,12 @@ from rich.text import Text
 
 from headrace.report import sweeps
 from headrace.report.format import count, duration, figures, percent, quantity, ratio
+from headrace.report.impact import DECK_UPDATE_SECONDS
 from headrace.report.limits import Limit
 from headrace.report.result import LadderResult, Row
+
+if TYPE_CHECKING:  # it brings JAX
+    from headrace.report.trained import TrainedRung
 
 NARROW = 92
 """Below this many columns, tables have one space between columns instead of two."""
@@ -40,6 +45,8 @@ def render(result: LadderResult, width: int) -> RenderableType:
         parts += [Text(line, "dim") for line in _limit_lines(result.limits)]
         if result.update:
             parts += ["", _run_title(result), _run_table(rows, width)]
+        if result.trained:
+            parts += [_trained_title(), _trained_table(result.trained, width)]
     else:
         for table in sweeps.tables(result):
             parts += [_sweep_table(table, part, width) for part in table.parts(width)]
@@ -96,7 +103,7 @@ def _ladder_table(result: LadderResult, rows: list[Row], width: int) -> Renderab
     for row in rows:
         one = row.measurement
         table.add_row(
-            Text(one.rung, "bold" if row is best else ""),
+            Text(one.label, "bold" if row is best else ""),
             Text(quantity(one.steps_per_second), "bold"),
             Text(f"±{100 * one.spread:.0f} %", "dim"),
             ratio(row.speedup),
@@ -138,17 +145,54 @@ def _run_title(result: LadderResult) -> Text:
 
 
 def _run_table(rows: list[Row], width: int) -> RenderableType:
-    table = _table(width, ("rung", "generation", "spent in generation", "", "whole run"))
+    deck = duration(DECK_UPDATE_SECONDS)
+    headers = (
+        "rung", "generation", "spent in generation", "", "whole\nrun",
+        f"deck's {deck}:\ngeneration", "whole\nrun",
+    )  # fmt: skip
+    table = _table(width, headers)
     for row in rows:
         assert row.share is not None
         assert row.run_speedup is not None
         filled = round(row.share * BAR_WIDTH)
         table.add_row(
-            row.measurement.rung,
+            row.measurement.label,
             duration(row.measurement.best_seconds),
             Text("█" * filled, "cyan") + Text("░" * (BAR_WIDTH - filled), "dim"),
             percent(row.share),
             Text(ratio(row.run_speedup), "bold"),
+            percent(row.deck_share),
+            ratio(row.deck_run_speedup),
+        )
+    return Padding(table, (1, 0, 1, 0))
+
+
+def _trained_title() -> Text:
+    text = Text("The same, measured: short training with generation from each rung", "bold")
+    how = "generation by the policy that learns, update and iteration each timed by themselves"
+    text.append(f"\n{how}", "dim not bold")
+    return text
+
+
+def _trained_table(trained: list[TrainedRung], width: int) -> RenderableType:
+    headers = (
+        "rung", "generation", "of the\nrun", "iteration,\nestimated", "\nmeasured",
+        "whole run,\nestimated", "\nmeasured", "differ\nby",
+    )  # fmt: skip
+    table = _table(width, headers)
+    first = trained[0]
+    for one in trained:
+        estimated, measured = one.estimated(first), one.measured(first)
+        off = estimated / measured - 1
+        table.add_row(
+            one.rung,
+            duration(one.generation),
+            percent(one.share),
+            duration(one.generation + one.update),
+            duration(one.iteration),
+            ratio(estimated),
+            Text(ratio(measured), "bold"),
+            f"{100 * off:+.0f} %",
         )
     return Padding(table, (1, 0, 1, 0))
 
@@ -167,4 +211,5 @@ def _left_out_lines(result: LadderResult) -> list[str]:
         rungs = by_reason.setdefault(one.reason, [])
         if one.rung not in rungs:
             rungs.append(one.rung)
-    return [f"left out: {', '.join(rungs)}: {reason}" for reason, rungs in by_reason.items()]
+    lines = [f"left out: {', '.join(rungs)}: {reason}" for reason, rungs in by_reason.items()]
+    return lines + [f"not trained with: {one.rung}: {one.reason}" for one in result.not_trained]

@@ -34,6 +34,10 @@ class Progress(NamedTuple):
     """Spent on updates; None where one program does both."""
 
 
+NOTHING = Progress(0, 0, {}, np.zeros(0, np.float32), np.zeros(0, np.int32))
+"""Where every run begins."""
+
+
 class Trainer(Protocol):
     """Experience and updates, in some arrangement of programs and processes.
 
@@ -57,7 +61,11 @@ class Trainer(Protocol):
         ...
 
     def advance(self, iterations: int) -> Progress:
-        """So many times: steps of every environment, and the updates that go with them."""
+        """So many times: steps of every environment, and the updates that go with them.
+
+        Whoever drives it asks for one iteration first, then for as many as take a moment, and for
+        fewer before an evaluation: another number must not mean another compilation.
+        """
         ...
 
     def acting(self) -> Acting:
