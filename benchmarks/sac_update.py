@@ -102,17 +102,19 @@ def scaled(rate: Rate, factor: float) -> Rate:
     return lambda seconds: factor * rate(seconds)
 
 
-def rows(bench: Benchmark, large: Rate, batch: int, precision: str, bars: dict[str, float]) -> None:
-    """One batch size and precision, against everything."""
-    ours = updates(batch, precision)
-    share = scaled(ours, operations(batch))
-    bench.compare(f"{batch} {precision}, share of peak", share, large, bars["peak"])
+def rows(bench: Benchmark, large: Rate, batch: int, bars: dict[str, float]) -> None:
+    """One batch size, in both precisions, against everything."""
+    ours = {precision: updates(batch, precision) for precision in ("f32", "bf16")}
+    for precision, rate in ours.items():
+        share = scaled(rate, operations(batch))
+        bench.compare(f"{batch} {precision}, share of peak", share, large, bars["peak"])
 
     def against(name: str, *more: str) -> None:
         arguments = ("--framework", name, "--batch-size", str(batch), *more)
         with Peer(name, "sac_update.py", *arguments) as peer:
-            title = " ".join((f"{batch} {precision}, {name}", *more[1:]))
-            bench.compare(title, ours, peer.rate, bars[name])
+            for precision, rate in ours.items():
+                title = " ".join((f"{batch} {precision}, {name}", *more))
+                bench.compare(title, rate, peer.rate, bars[name])
 
     bench.with_peer(lambda: against("sbx"))
     for threads in ("1", "2"):
@@ -120,12 +122,11 @@ def rows(bench: Benchmark, large: Rate, batch: int, precision: str, bars: dict[s
 
 
 def main() -> int:
-    """By batch size and precision."""
+    """By batch size."""
     bench = Benchmark("sac_update", __doc__)
     large = peak()
-    for precision in ("f32", "bf16"):
-        rows(bench, large, 256, precision, {"peak": 0.6, "sb3": 2.5, "sbx": 1.6})
-        rows(bench, large, 8192, precision, {"peak": 0.6, "sb3": 1.35, "sbx": 1.35})
+    rows(bench, large, 256, {"peak": 0.6, "sb3": 2.5, "sbx": 1.6})
+    rows(bench, large, 8192, {"peak": 0.6, "sb3": 1.35, "sbx": 1.35})
     return bench.finish()
 
 
