@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -32,23 +32,33 @@ class Stage:
     """
 
     def __init__(self, spec: EnvSpec, seed: int | None = None):
+        if "gym" not in spec.definitions:
+            raise HeadraceError(f"{spec.id} cannot be drawn: it has no Gymnasium definition")
+        without_display()
         self._limit = spec.max_episode_steps
-        self._space = spec.action_space
-        self._env = _make_drawn(spec)
-        self.fps = float(self._env.metadata.get("render_fps") or 30)
-        self.episode = 0
         self._seed = seed
-        self.reset()
+        self._env: Any = None
+        self.episode = 0
         try:
-            self.draw()
-        except Exception:
+            self._open(spec)
+        except HeadraceError as error:
             self.close()
-            raise
+            raise HeadraceError(f"{spec.id} cannot be drawn: {error}") from error
+        except Exception as error:
+            self.close()
+            raise _cannot(spec, error) from error
+
+    def _open(self, spec: EnvSpec) -> None:
+        with _quiet():
+            self._env = env = spec.make_gym(render_mode="rgb_array")
+            _cheaper(env)
+            self.fps = float(env.metadata.get("render_fps") or 30)
+            self.reset()
+            self.draw()
 
     def reset(self) -> None:
         """Begin an episode."""
-        with warnings.catch_warnings(action="ignore"):
-            self._obs, self._info = self._env.reset(seed=self._seed)
+        self._obs, self._info = self._env.reset(seed=self._seed)
         self._seed = None
         self.episode += 1
         self.steps = 0
@@ -61,10 +71,11 @@ class Stage:
         mask = self._info.get("action_mask")
         if act is not None:
             action = act(self._obs, mask)
+        elif mask is None:
+            action = self._env.action_space.sample()
         else:
-            action = self._space.sample() if mask is None else self._space.sample(np.int8(mask))
-        with warnings.catch_warnings(action="ignore"):
-            self._obs, reward, terminated, truncated, self._info = self._env.step(action)
+            action = self._env.action_space.sample(np.asarray(mask, np.int8))
+        self._obs, reward, terminated, truncated, self._info = self._env.step(action)
         self.steps += 1
         self.score += float(reward)
         if terminated:
@@ -74,8 +85,7 @@ class Stage:
 
     def draw(self) -> Image:
         """What it looks like now."""
-        with warnings.catch_warnings(action="ignore"):
-            image: Any = self._env.render()
+        image: Any = self._env.render()
         if isinstance(image, list) and image:
             image = image[-1]
         if not (isinstance(image, np.ndarray) and image.ndim == 3 and image.shape[2] in (3, 4)):
@@ -84,8 +94,9 @@ class Stage:
 
     def close(self) -> None:
         """Release it."""
-        with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
-            self._env.close()
+        if self._env is not None:
+            with contextlib.suppress(Exception), _quiet():
+                self._env.close()
 
 
 def without_display() -> None:
@@ -97,22 +108,36 @@ def without_display() -> None:
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     os.environ.setdefault("LP_NUM_THREADS", "1")  # Mesa's: a viewer is to stay small
-    if "MUJOCO_GL" not in os.environ and not os.environ.get("DISPLAY") and "mujoco" not in sys.modules:
+    if not (os.environ.get("MUJOCO_GL") or os.environ.get("DISPLAY")):
         for library, name in (("EGL", "egl"), ("OSMesa", "osmesa")):
             if ctypes.util.find_library(library):
                 os.environ["MUJOCO_GL"] = name
                 break
 
 
-def _make_drawn(spec: EnvSpec) -> gymnasium.Env:
-    if "gym" not in spec.definitions:
-        raise HeadraceError(f"{spec.id} cannot be drawn: it has no Gymnasium definition")
-    without_display()
-    try:
-        # What drivers print of a missing display is said by our own message.
-        with warnings.catch_warnings(action="ignore"), contextlib.redirect_stderr(io.StringIO()):
-            env = spec.make_gym(render_mode="rgb_array")
-    except HeadraceError:
-        raise
-    except Exception as error:
-        raise _cannot(spec, error) from error
+def _cheaper(env: gymnasium.Env) -> None:
+    """MuJoCo without a graphics card spends most of its time on shadows and smooth edges."""
+    model = getattr(env.unwrapped, "model", None)
+    if hasattr(model, "vis"):
+        model.vis.quality.offsamples, model.vis.quality.shadowsize = 0, 1024
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What drivers and old environments print on the way is not for the reader of our lines."""
+    with warnings.catch_warnings(action="ignore"), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
+def _cannot(spec: EnvSpec, error: Exception) -> HeadraceError:
+    """Why it is not to be drawn, and what would help."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if "mujoco" in sys.modules:
+        how = os.environ.get("MUJOCO_GL", "")
+        tried = f"MUJOCO_GL={how} did not work" if how else "there is no display"
+        return HeadraceError(
+            f"{spec.id} cannot be drawn: {tried} ({reason}); install a renderer that needs no "
+            "display (Debian: apt-get install libegl1 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
+            "or osmesa"
+        )
+    return HeadraceError(f"{spec.id} cannot be drawn: {reason}")
