@@ -34,6 +34,10 @@ class Progress(NamedTuple):
     """Spent on updates; None where one program does both."""
 
 
+NOTHING = Progress(0, 0, {}, np.zeros(0, np.float32), np.zeros(0, np.int32))
+"""Where every run begins."""
+
+
 class Trainer(Protocol):
     """Experience and updates, in some arrangement of programs and processes.
 
