@@ -20,6 +20,7 @@ from headrace.cli.collect import Collect
 from headrace.cli.envs import Envs
 from headrace.cli.ladder import Ladder
 from headrace.cli.play import Play
+from headrace.cli.watch import Watch
 from headrace.errors import HeadraceError
 
 INTERRUPTED = 130
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "ladder": Ladder,
     "collect": Collect,
     "play": Play,
+    "watch": Watch,
     "envs": Envs,
 }
 

@@ -19,11 +19,12 @@ from typing import Any
 
 from PIL import Image
 
+from headrace.envs import registry
+from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.runtime.viewer.policy import Policies
-from headrace.runtime.viewer.stage import Stage
 from headrace.train.run_folder import read_config
-from headrace.train.config import spec_of_json
+from headrace.train.stage import Stage, advised, without_display
 
 FRAMES_PER_SECOND = 20.0
 SHARE = 0.25
@@ -88,10 +89,11 @@ class Player(threading.Thread):
         """Play."""
         if not self._wait(lambda: self._watched):
             return
+        without_display()  # before anything is imported that would look for one
         try:
-            stage = Stage(spec_of_json(read_config(self._folder)))
+            stage = Stage(_spec(read_config(self._folder)))
         except HeadraceError as error:
-            self._say(str(error))
+            self._say(advised(error))
             return
         try:
             self._say("")
@@ -154,3 +156,8 @@ class Player(threading.Thread):
     def _sleep_until(self, due: float) -> None:
         with self._control:
             self._control.wait_for(lambda: self._stopping, max(0.0, due - time.monotonic()))
+
+
+def _spec(config: dict[str, Any]) -> EnvSpec:
+    limit = config["max_episode_steps"]
+    return registry.spec(config["env"], max_episode_steps=limit or 0, **config["options"])

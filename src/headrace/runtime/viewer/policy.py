@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import HeadraceError
-from headrace.runtime.viewer.stage import Act
+from headrace.train.stage import Act
 from headrace.train.model import CARD, MODEL, load_policy
 
 NEWEST = "newest"

@@ -41,12 +41,9 @@ class Stage:
         self.episode = 0
         try:
             self._open(spec)
-        except HeadraceError as error:
-            self.close()
-            raise HeadraceError(f"{spec.id} cannot be drawn: {error}") from error
         except Exception as error:
             self.close()
-            raise _cannot(spec, error) from error
+            raise HeadraceError(f"{spec.id} cannot be drawn: {advised(error)}") from error
 
     def _open(self, spec: EnvSpec) -> None:
         with _quiet():
@@ -129,15 +126,14 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _cannot(spec: EnvSpec, error: Exception) -> HeadraceError:
-    """Why it is not to be drawn, and what would help."""
+def advised(error: Exception) -> str:
+    """What was wrong, in one line; what helps where MuJoCo found nothing to draw with."""
     reason = " ".join(str(error).split()) or type(error).__name__
-    if "mujoco" in sys.modules:
-        how = os.environ.get("MUJOCO_GL", "")
-        tried = f"MUJOCO_GL={how} did not work" if how else "there is no display"
-        return HeadraceError(
-            f"{spec.id} cannot be drawn: {tried} ({reason}); install a renderer that needs no "
-            "display (Debian: apt-get install libegl1 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
-            "or osmesa"
-        )
-    return HeadraceError(f"{spec.id} cannot be drawn: {reason}")
+    if not {"mujoco", "gymnasium.envs.mujoco"} & set(sys.modules) or "to draw without" in reason:
+        return reason
+    how = os.environ.get("MUJOCO_GL")
+    tried = f"MUJOCO_GL={how} did not work here" if how else "there is no display"
+    return (
+        f"{reason}. {tried}: to draw without a display, MuJoCo needs EGL (MUJOCO_GL=egl; Debian: "
+        "apt-get install libegl1 libgl1-mesa-dri) or OSMesa (MUJOCO_GL=osmesa; libosmesa6)"
+    )
