@@ -32,10 +32,10 @@ def save_model(
     folder: Path,
     algorithm: Algorithm,
     acting: Acting,
-    config: dict[str, Any],
-    about: dict[str, Any],
+    hyper_parameters: dict[str, Any],
+    **about: Any,
 ) -> None:
-    """Write both files; `config` is the run's as JSON, `about` whatever is worth knowing."""
+    """Write both files; `about` is whatever is worth knowing."""
     from safetensors.numpy import save
 
     spec = algorithm.spec

@@ -97,6 +97,17 @@ class Runner:
             self._watch.stop()
             self._log.close()
 
+    @property
+    def _newest(self) -> Scores | None:
+        """The last evaluation."""
+        return self._evaluations[-1] if self._evaluations else None
+
+    @property
+    def _current(self) -> Scores | None:
+        """The evaluation of what has been learnt until now."""
+        newest = self._newest
+        return newest if newest and newest.env_steps == self._progress.env_steps else None
+
     def _iterate(self) -> None:
         """As many iterations as take a moment, no further than to the next evaluation."""
         iterations = self._pace.iterations()
@@ -132,21 +143,17 @@ class Runner:
         self._watch.evaluated(moment)
 
     def _ending(self) -> Ending | None:
-        settings, done = self._settings, self._progress.env_steps
-        last = self._evaluations[-1] if self._evaluations else None
-        current = last is not None and last.env_steps == done
-        if current and settings.until is not None and last.mean >= settings.until:
+        settings, current = self._settings, self._current
+        if settings.until is not None and current and current.mean >= settings.until:
             return "until"
-        if done >= settings.total_steps:
+        if self._progress.env_steps >= settings.total_steps:
             return "total-steps"
         if settings.time_limit is not None and self._pace.seconds >= settings.time_limit:
             return "time-limit"
         return "interrupted" if self._stop_asked() else None
 
     def _end(self, ending: Ending) -> Run:
-        last = self._evaluations[-1] if self._evaluations else None
-        tested = last is not None and last.env_steps == self._progress.env_steps
-        if ending in ("total-steps", "time-limit") and not tested:
+        if ending in ("total-steps", "time-limit") and self._current is None:
             self._test()
         self._save()
         if self._best is None:  # interrupted before the first evaluation
@@ -158,7 +165,7 @@ class Runner:
             self._progress.updates,
             round(self._pace.seconds, 4),
             self._best,
-            self._evaluations[-1] if self._evaluations else None,
+            self._newest,
         )
         told = dataclasses.asdict(run) | {"best": _as_json(run.best), "last": _as_json(run.last)}
         del told["folder"]
@@ -172,13 +179,12 @@ class Runner:
         if done == self._saved_at:
             return
         self._require_finite(self._trainer.acting())
-        newest = self._evaluations[-1] if self._evaluations else None
         meta = {
             "env_steps": done,
             "updates": self._progress.updates,
             "update_frames": self._progress.update_frames,
             "seconds": self._pace.seconds,
-            "score": newest.mean if newest and newest.env_steps == done else None,
+            "score": self._current.mean if self._current else None,
             "best": self._best,
             "evaluations": self._evaluations,
             "train_returns": self._training.returns,

@@ -61,7 +61,11 @@ class Trainer(Protocol):
         ...
 
     def advance(self, iterations: int) -> Progress:
-        """So many times: steps of every environment, and the updates that go with them."""
+        """So many times: steps of every environment, and the updates that go with them.
+
+        Whoever drives it asks for one iteration first, then for as many as take a moment, and for
+        fewer before an evaluation: another number must not mean another compilation.
+        """
         ...
 
     def acting(self) -> Acting:
