@@ -22,7 +22,8 @@ def config(env: str = "CartPole-v1", algo: str = "ppo", mode: str = "async") -> 
         "options": {},
         "max_episode_steps": 500,
         "preset": None,
-        "total_steps": 1_000_000,
+        "total_steps": 8_000_000,
+        "until": 475.0,
         "hyper_parameters": {"learning_rate": 3e-4, "hidden": [64, 64]},
     }
 

@@ -72,6 +72,8 @@ class Stage:
             action = self._env.action_space.sample()
         else:
             action = self._env.action_space.sample(np.asarray(mask, np.int8))
+        if np.ndim(action) == 0:
+            action = int(action)  # of a small dtype: environments compute with it
         self._obs, reward, terminated, truncated, self._info = self._env.step(action)
         self.steps += 1
         self.score += float(reward)

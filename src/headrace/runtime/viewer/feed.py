@@ -70,7 +70,9 @@ class Feed:
     def run(self) -> dict[str, Any]:
         """What does not change."""
         told = {name: self.config.get(name) for name in ("env", "algo", "mode")}
-        return told | {"name": self.folder.resolve().name, "config": _flat(self.config)}
+        goal = {name: self.config.get(name) for name in ("total_steps", "until")}
+        name = self.folder.resolve().name
+        return told | {"name": name, "goal": goal, "config": _flat(self.config)}
 
     def moment(self) -> dict[str, Any] | None:
         """How it stands: as `Status`, without processes and events, whoever wrote it."""

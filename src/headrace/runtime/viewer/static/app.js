@@ -13,6 +13,7 @@ const editions = {};        // name -> which edition of the curve we have
 let axis = 0;             // 0: by environment steps, 1: by seconds
 let moment = null;        // the newest status
 let metric = null;        // the curve of the learner that is shown
+let goal = {};            // of the run: total_steps, until
 let socket = null;
 
 const charts = {
@@ -54,6 +55,7 @@ function showRun(run) {
   document.title = `${run.name} · Headrace`;
   set("#run-name", run.name);
   set("#run-kind", [run.env, run.algo, run.mode].filter(Boolean).join(" · "));
+  goal = run.goal;
   const rows = Object.entries(run.config).map(([name, value]) => {
     const row = document.createElement("div");
     row.append(Object.assign(document.createElement("span"), { textContent: name }));
@@ -80,6 +82,7 @@ function showState(state) {
   $("#state").dataset.state = state;
   set("#state", state === "gone" ? "viewer gone" : state);
   $("#wheel").classList.toggle("turning", state === "running");
+  document.body.classList.toggle("over", ["finished", "failed", "recorded", "gone", "silent"].includes(state));
 }
 
 function showMoment() {
@@ -90,12 +93,18 @@ function showMoment() {
   set("#eval-return", short(moment.eval_return));
   set("#best-return", short(moment.best_return));
   set("#elapsed", clock(moment.elapsed));
-  for (const name of RATES) set(`#rate-${name} .value`, short(moment.rates[name]));
+  $("#progress").hidden = !goal.total_steps;
+  $("#progress i").style.width = `${Math.min(100, (100 * moment.env_steps) / goal.total_steps)}%`;
+  for (const name of RATES) {
+    const rate = moment.rates[name];
+    $(`#rate-${name}`).hidden = rate === null;
+    set(`#rate-${name} .value`, short(rate));
+  }
   const fill = moment.ring_fill;
   $("#ring").hidden = moment.mode === "compiled" && fill === null;
   set("#ring .value", fill === null ? "–" : percent(fill));
   set("#ring-note", moment.ring_capacity ? `of ${short(moment.ring_capacity)} transitions` : fill === null ? "this algorithm keeps none" : "");
-  $("#ring .gauge i").style.width = percent(fill ?? 0);
+  $("#ring .gauge i").style.width = `${100 * (fill ?? 0)}%`;
   const mean = moment.staleness_mean, bound = moment.staleness_bound;
   $("#staleness").hidden = moment.mode === "compiled" && mean === null;
   set("#staleness .value", short(mean));
@@ -105,14 +114,15 @@ function showMoment() {
 
 const color = (name) => `var(--${name})`;
 const curve = (name, label, hue, style) => ({ label, color: color(hue), style, points: curves[name] ?? [] });
+const limit = (value, label, kind) => (value === null || value === undefined ? null : { value, label, kind });
 
 function showCurves() {
   charts.returns.show([curve("train_return", "training", "train", "thin"), curve("eval_return", "evaluation", "eval", "dots")],
-    { axis, nothing: "no episode has ended yet" });
+    { axis, limit: limit(goal.until, "goal", "good"), nothing: "no episode has ended yet" });
   for (const name of RATES) charts[name].show([curve(name, name, "accent", "area")], { axis: 1 });
   charts.ring.show([curve("ring_fill", "full", "accent", "area")], { axis: 1, nothing: "" });
   charts.staleness.show([curve("staleness_max", "largest", "train", "thin"), curve("staleness_mean", "mean", "accent")],
-    { axis: 1, limit: moment?.staleness_bound ?? null, nothing: "" });
+    { axis: 1, limit: limit(moment?.staleness_bound, "bound", "bad"), nothing: "" });
   showMetric();
 }
 

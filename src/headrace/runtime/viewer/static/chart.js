@@ -1,4 +1,5 @@
-// Line charts in SVG. A curve is {label, color, points: [[steps, seconds, value], ...], style}.
+// Line charts in SVG. A curve is {label, color, points: [[steps, seconds, value], ...], style};
+// a limit, drawn across, is {value, label, kind}, good or bad.
 
 import { short, span } from "./format.js";
 
@@ -22,10 +23,10 @@ export function ticks(low, high, about) {
   return found;
 }
 
-/** Ticks on a time axis: whole minutes and hours rather than hundreds of seconds. */
+/** Ticks on a time axis, all in one unit: whole minutes and hours rather than hundreds of seconds. */
 function timeTicks(low, high, about) {
-  const unit = high - low < 120 ? 1 : high - low < 7200 ? 60 : 3600;
-  return ticks(low / unit, high / unit, about).map((tick) => tick * unit);
+  const [unit, name] = high < 180 ? [1, "s"] : high < 7200 ? [60, "min"] : [3600, "h"];
+  return ticks(low / unit, high / unit, about).map((tick) => [tick * unit, tick ? `${short(tick)} ${name}` : "0"]);
 }
 
 export class Chart {
@@ -77,7 +78,7 @@ export class Chart {
         left = Math.min(left, point[this.axis]); right = Math.max(right, point[this.axis]);
         low = Math.min(low, point[VALUE]); high = Math.max(high, point[VALUE]);
       }
-    if (this.limit !== null) high = Math.max(high, this.limit);
+    if (this.limit) [low, high] = [Math.min(low, this.limit.value), Math.max(high, this.limit.value)];
     if (this.zero) low = Math.min(0, low);
     if (!this.bare) left = Math.min(left, 0);
     if (high === low) { high += Math.abs(high) * 0.1 || 1; if (!this.zero) low -= Math.abs(low) * 0.1 || 1; }
@@ -100,13 +101,16 @@ export class Chart {
       element("line", { class: "grid", x1: margin.left, x2: margin.left + w, y1: y(tick), y2: y(tick) }, this.svg);
       element("text", { x: margin.left - 7, y: y(tick) + 4, "text-anchor": "end" }, this.svg).textContent = this.format(tick);
     }
-    const [choose, say] = this.axis === SECONDS ? [timeTicks, span] : [ticks, short];
-    for (const tick of choose(left, right, w / 110)) {
+    const marks = this.axis === SECONDS ? timeTicks(left, right, w / 110) : ticks(left, right, w / 110).map((tick) => [tick, short(tick)]);
+    for (const [tick, label] of marks) {
       const anchor = x(tick) > margin.left + w - 18 ? "end" : "middle";
-      element("text", { x: x(tick), y: margin.top + h + 18, "text-anchor": anchor }, this.svg).textContent = say(tick);
+      element("text", { x: x(tick), y: margin.top + h + 18, "text-anchor": anchor }, this.svg).textContent = label;
     }
-    if (this.limit !== null)
-      element("line", { class: "limit", x1: margin.left, x2: margin.left + w, y1: y(this.limit), y2: y(this.limit) }, this.svg);
+    if (this.limit) {
+      const at = y(this.limit.value);
+      element("line", { class: `limit ${this.limit.kind}`, x1: margin.left, x2: margin.left + w, y1: at, y2: at }, this.svg);
+      element("text", { class: `mark ${this.limit.kind}`, x: margin.left + 4, y: at - 4 }, this.svg).textContent = this.limit.label;
+    }
   }
 
   drawCurve({ points, color, style = "" }) {
