@@ -39,7 +39,7 @@ class Browser:
     """One tab. What its pages complain of is kept in `complaints`."""
 
     def __init__(self, width: int = 1440, height: int = 1180):
-        self._folder = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
+        self._folder = tempfile.mkdtemp(prefix="chromium-")
         self._loop = asyncio.new_event_loop()
         self._numbers = itertools.count(1)
         self._size = width, height
@@ -49,7 +49,7 @@ class Browser:
     def __enter__(self) -> Self:
         assert FOUND is not None, MISSING
         self._process = subprocess.Popen(
-            [FOUND, *FLAGS, f"--user-data-dir={self._folder.name}", "about:blank"],
+            [FOUND, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -60,28 +60,25 @@ class Browser:
             )
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.call(f"{domain}.enable")
-            width, height = self._size
-            self.call(
-                "Emulation.setDeviceMetricsOverride",
-                width=width,
-                height=height,
-                deviceScaleFactor=1,
-                mobile=False,
-            )
+            self.resize(*self._size)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
         if hasattr(self, "_socket"):
+            with contextlib.suppress(Exception):
+                self.call("Browser.close")
             self._socket.close()
             self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
-        self._folder.cleanup()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """One command of the protocol, and its answer."""
@@ -107,6 +104,11 @@ class Browser:
             self._loop.run_until_complete(asyncio.sleep(0.1))
         return found
 
+    def resize(self, width: int, height: int) -> None:
+        """The tab's size in pixels."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+
     def prefer(self, scheme: str) -> None:
         """Dark or light."""
         self.call(
@@ -119,7 +121,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     async def _connect(self, until: float) -> WebSocketClientConnection:
-        said = Path(self._folder.name) / "DevToolsActivePort"
+        said = Path(self._folder) / "DevToolsActivePort"
         while not (said.exists() and said.read_text().strip()):
             assert time.monotonic() < until, "Chromium did not start"
             assert self._process.poll() is None, "Chromium ended"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,8 @@ from headrace.train.run_folder import RESULT, read_config
 
 RATES = ("sampling", "update", "update_frames", "evaluation")
 EVENTS_KEPT = 200
+_SILENT_S = 30.0
+"""A run that has measured nothing for so long, and left no result, was broken off."""
 
 _FROM_METRICS = {
     "train/return": "train_return",
@@ -133,7 +136,7 @@ class Feed:
     def _moment_of_metrics(self) -> dict[str, Any]:
         last = self._last
         return {
-            "state": "finished" if (self.folder / RESULT).exists() else "recorded",
+            "state": self._state_of_metrics(),
             "mode": self.config.get("mode"),
             "elapsed": last["seconds"],
             "env_steps": last["env_steps"],
@@ -141,13 +144,21 @@ class Feed:
             "episodes": None,
             "eval_return": last.get("evaluation/return"),
             "best_return": self._best,
-            "rates": {own: last.get(name) for name, own in _FROM_METRICS.items() if own in RATES},
+            "rates": dict.fromkeys(RATES)
+            | {own: last.get(name) for name, own in _FROM_METRICS.items() if own in RATES},
             "ring_fill": None,
             "ring_capacity": None,
             "staleness_mean": None,
             "staleness_max": None,
             "staleness_bound": None,
         }
+
+    def _state_of_metrics(self) -> str:
+        """As far as the files tell: the result is written last, and a run that goes on writes."""
+        written, result = _written(self.folder / LINES), _written(self.folder / RESULT)
+        if result >= written:
+            return "finished"
+        return "running" if time.time() - written < _SILENT_S else "recorded"
 
     def _curve(self, name: str) -> Series:
         return self.curves.setdefault(name, Series(edition=self._edition))
@@ -186,6 +197,14 @@ class Lines:
                         yield json.loads(line)
         except FileNotFoundError:
             return
+
+
+def _written(path: Path) -> float:
+    """When; 0 where there is no such file."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, str]:

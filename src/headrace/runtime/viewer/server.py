@@ -24,7 +24,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import tornado.httpserver
-import tornado.netutil
 import tornado.web
 import tornado.websocket
 from setproctitle import setproctitle
@@ -58,21 +57,23 @@ def serve(
     asyncio.run(_serve(feed, listening, ready, share))
 
 
-def listen(port: int) -> list[socket.socket]:
+def listen(port: int) -> socket.socket:
     """Bound to the loopback address."""
     if not 0 <= port < 2**16:
         raise HeadraceError(f"port {port}: give one in 1 .. 65535, or 0 for any that is free")
     try:
-        return tornado.netutil.bind_sockets(port, ADDRESS, family=socket.AF_INET)
+        listening = socket.create_server((ADDRESS, port), backlog=128)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise HeadraceError(f"port {port} is taken; give another, or 0 for any") from None
         raise HeadraceError(f"port {port} cannot be used ({error.strerror})") from error
+    listening.setblocking(False)
+    return listening
 
 
 async def _serve(
     feed: Feed,
-    listening: list[socket.socket],
+    listening: socket.socket,
     ready: Callable[[str], object] | None,
     share: float,
 ) -> None:
@@ -82,10 +83,10 @@ async def _serve(
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     hub = Hub(feed, share)
     server = tornado.httpserver.HTTPServer(application(hub))
-    server.add_sockets(listening)
+    server.add_socket(listening)
     telling = asyncio.create_task(hub.tell())
     if ready is not None:
-        ready(f"http://{ADDRESS}:{listening[0].getsockname()[1]}/")
+        ready(f"http://{ADDRESS}:{listening.getsockname()[1]}/")
     await asyncio.wait(
         [telling, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED
     )
