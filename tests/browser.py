@@ -68,10 +68,7 @@ class Browser:
 
     def __exit__(self, *_: object) -> None:
         if hasattr(self, "_socket"):
-            with contextlib.suppress(Exception):
-                self.call("Browser.close")
-            self._socket.close()
-            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(self._leave())
         self._loop.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
@@ -143,6 +140,11 @@ class Browser:
                 assert "error" not in told, told["error"]
                 return told["result"]
             self._note(told)
+
+    async def _leave(self) -> None:
+        with contextlib.suppress(Exception):  # it may have gone already
+            await self._call("Browser.close", {})
+        self._socket.close()
 
     def _note(self, event: dict[str, Any]) -> None:
         """What happens on the page."""

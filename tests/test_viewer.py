@@ -113,16 +113,13 @@ def test_what_a_page_is_told(viewer):
 
 def test_the_agent_plays_while_somebody_looks(viewer):
     async def talk(page: Page):
-        with pytest.raises(TimeoutError):  # a page that is not to be seen gets no frames
-            await page.hear_until(lambda one: isinstance(one, Frame), 1.5)
+        assert await page.frames_within(1.0) == [], "nobody sees the page"
         await page.say({"visible": True})
         frames = await page.frames(12)
         await page.say({"paused": True})
         state = await page.hear_until(lambda one: isinstance(one, dict) and one.get("paused"))
         await asyncio.sleep(0.3)
-        with pytest.raises(TimeoutError):
-            for _ in range(5):  # those that were on their way
-                await page.hear_until(lambda one: isinstance(one, Frame), 1.0)
+        assert len(await page.frames_within(1.0)) <= 5, "those that were on their way"
         await page.say({"paused": False, "speed": 4})
         await page.hear_until(lambda one: isinstance(one, dict) and one.get("speed") == 4)
         return frames, state, await page.frames(3)

@@ -61,7 +61,9 @@ def test_a_recorded_run(browser, tmp_path):
             assert len(lengths) == count, chart
             assert min(lengths) > 200, chart
         assert len(browser.value(CURVES.format(".rates path.line"))) == 4
-        rows = browser.value("[...document.querySelectorAll('#processes tr')].map((r) => r.innerText)")
+        rows = browser.value(
+            "[...document.querySelectorAll('#processes tr')].map((r) => r.innerText)"
+        )
         assert len(rows) == 5
         assert [one.split("\t")[0] for one in rows][1:3] == ["sampler 0", "sampler 1"]
         assert "46 %" in rows[1]
@@ -111,9 +113,8 @@ def test_a_live_run_and_the_end_of_the_viewer(browser, tmp_path):
 def test_what_cannot_be_drawn_is_said(browser, tmp_path):
     with Watching(write_run(tmp_path / "run", seconds=5, env="Memory-v0")) as watching:
         browser.open(watching.url)
-        note = browser.wait_for(
-            "(t => t.includes('cannot') && t)(document.querySelector('#screen-note')?.innerText ?? '')"
-        )
+        browser.wait_for(f"({TEXT.format('#screen-note')} ?? '').includes('cannot')")
+        note = browser.value("document.querySelector('#screen-note').innerText")
         assert note == "Memory-v0 cannot be drawn: it has no Gymnasium definition"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from itertools import pairwise
 
 import pytest
 from recorded_run import metrics, status, write_run
@@ -19,7 +20,7 @@ def test_a_curve_stays_small_and_keeps_its_course():
     assert steps == sorted(steps)
     assert steps[0] < 300
     assert steps[-1] > 9_700
-    gaps = {b - a for a, b in zip(steps, steps[1:], strict=False)}
+    gaps = {b - a for a, b in pairwise(steps)}
     assert len(gaps) == 1, "evenly spaced"
 
 
@@ -136,7 +137,7 @@ def test_a_run_that_has_only_begun(tmp_path):
 
 
 def test_no_run(tmp_path):
-    with pytest.raises(HeadraceError, match="no config.json"):
+    with pytest.raises(HeadraceError, match="it has no config"):
         Feed(tmp_path)
     with pytest.raises(HeadraceError, match="does not exist"):
         Feed(tmp_path / "nowhere")

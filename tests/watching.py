@@ -103,6 +103,15 @@ class Page:
     async def frames(self, count: int) -> list[Frame]:
         return [await self.hear_until(lambda one: isinstance(one, Frame)) for _ in range(count)]
 
+    async def frames_within(self, seconds: float) -> list[Frame]:
+        found = []
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    found += await self.frames(1)
+        except TimeoutError:
+            return found
+
     @property
     def close_code(self) -> int | None:
         return self._socket.close_code

@@ -116,7 +116,7 @@ def without_display() -> None:
 
 def _cheaper(env: gymnasium.Env) -> None:
     """MuJoCo without a graphics card spends most of its time on shadows and smooth edges."""
-    model = getattr(env.unwrapped, "model", None)
+    model: Any = getattr(env.unwrapped, "model", None)
     if hasattr(model, "vis"):
         model.vis.quality.offsamples, model.vis.quality.shadowsize = 0, 1024
 

@@ -3,70 +3,72 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from PIL import Image
 
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.train.files import write_whole
-from headrace.train.model import TrainedPolicy
+from headrace.train.stage import Act, Stage
 
-_FPS = 30
-_MOST_FRAMES = 1000
-
-
-def film(policy: TrainedPolicy, spec: EnvSpec, seed: int = 0) -> tuple[list[np.ndarray], float]:
-    """One episode's frames [height, width, 3], and its return."""
-    if "gym" not in spec.definitions:
-        raise HeadraceError(f"{spec.id} has no gym definition, and only that draws")
-    env = _drawn(spec)
-    limit = min(spec.max_episode_steps or _MOST_FRAMES, _MOST_FRAMES)
-    frames, total = [], 0.0
-    with contextlib.closing(env):
-        obs, info = env.reset(seed=seed)
-        for _ in range(limit):
-            frames.append(_frame(env, spec))
-            action = policy(obs, info.get("action_mask"))
-            obs, reward, terminated, truncated, info = env.step(_as_action(action))
-            total += float(reward)
-            if terminated or truncated:
-                break
-        frames.append(_frame(env, spec))
-    return frames, total
+VIDEOS = "videos"
+"""Folder in a run's: what it filmed as it went."""
+KEPT = 10
+_SIDE = 360
+"""Pixels of the longer side, at most."""
+_FPS = 25.0
+"""At most; of a faster environment some frames are left out."""
+_MOST_FRAMES = 600
 
 
-def write_gif(path: Path, frames: list[np.ndarray], fps: int = _FPS) -> None:
-    """An animated picture that any browser shows."""
-    from PIL import Image
+def film(act: Act | None, spec: EnvSpec, seed: int = 0) -> tuple[list[Image.Image], float]:
+    """The pictures of one episode, or of its beginning, and its return; `act` None: at random.
 
-    pictures = [Image.fromarray(frame).quantize(64) for frame in frames]
-    first, *rest = pictures
-    options: dict[str, Any] = {"save_all": True, "append_images": rest, "loop": 0}
-    # GIF counts hundredths of a second.
-    options |= {"duration": max(round(100 / fps), 2) * 10, "optimize": False}
-    write_whole(path, lambda file: first.save(file, format="GIF", **options))
-
-
-def _drawn(spec: EnvSpec) -> Any:
+    An error says in one line why the environment cannot be drawn.
+    """
+    stage = Stage(spec, seed)
     try:
-        env = spec.make_gym(render_mode="rgb_array")
-    except TypeError:
-        raise HeadraceError(f"{spec.id} does not draw: it takes no render_mode") from None
-    if "rgb_array" not in env.metadata.get("render_modes", ()):
-        env.close()
-        raise HeadraceError(f"{spec.id} does not draw pictures (render_mode 'rgb_array')")
-    return env
+        every = max(1, round(stage.fps / _FPS))
+        # GIF counts hundredths of a second, and viewers take less than two of them for ten.
+        duration = max(2, round(100 * every / stage.fps)) * 10
+        pictures = [_picture(stage, duration)]
+        while not stage.ended and len(pictures) < _MOST_FRAMES:
+            stage.step(act)
+            if stage.steps % every == 0 or stage.ended:
+                pictures.append(_picture(stage, duration))
+        return pictures, stage.score
+    finally:
+        stage.close()
 
 
-def _frame(env: Any, spec: EnvSpec) -> np.ndarray:
-    frame = env.render()
-    if not (isinstance(frame, np.ndarray) and frame.ndim == 3):
-        raise HeadraceError(f"{spec.id} draws no pictures: render() gave {type(frame).__name__}")
-    return frame
+def write_gif(path: Path, pictures: list[Image.Image]) -> None:
+    """An animated picture that any browser shows."""
+    first, *rest = pictures
+    write_whole(
+        path, lambda file: first.save(file, "GIF", save_all=True, append_images=rest, loop=0)
+    )
 
 
-def _as_action(action: Any) -> Any:
-    return int(action) if np.ndim(action) == 0 and np.asarray(action).dtype.kind in "iu" else action
+def keep_video(folder: Path, act: Act | None, spec: EnvSpec, env_steps: int) -> Path:
+    """Film what a run has learnt so far into its folder, where the last few are kept."""
+    pictures, _ = film(act, spec)
+    place = folder / VIDEOS
+    try:
+        place.mkdir(exist_ok=True)
+        for old in sorted(place.glob("step-*.gif"))[: 1 - KEPT]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise HeadraceError(f"{place} cannot be written ({error.strerror})") from error
+    path = place / f"step-{env_steps:014}.gif"
+    write_gif(path, pictures)
+    return path
+
+
+def _picture(stage: Stage, duration: int) -> Image.Image:
+    """Small, and of few colours: what is kept in memory is what the file will have."""
+    image = Image.fromarray(stage.draw())
+    image.thumbnail((_SIDE, _SIDE), Image.Resampling.BILINEAR)
+    picture = image.quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    picture.info["duration"] = duration
+    return picture

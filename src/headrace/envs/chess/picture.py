@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A position as an image: the board from white's side, the last move marked, a king in check red."""
+"""A position as an image: from white's side, with the last move marked and a king in check red."""
 
 from __future__ import annotations
 
@@ -86,6 +86,4 @@ def _font(size: int) -> ImageFont.FreeTypeFont:
     found = find_spec("matplotlib")
     assert found is not None
     assert found.origin is not None
-    return ImageFont.truetype(
-        Path(found.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf", size
-    )
+    return ImageFont.truetype(Path(found.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf", size)

@@ -20,6 +20,7 @@ from headrace.runtime.status import RunEvent, Status, StatusReader
 from headrace.runtime.viewer.series import Series
 from headrace.train.metrics import LINES
 from headrace.train.run_folder import RESULT, read_config
+from headrace.train.video import VIDEOS
 
 RATES = ("sampling", "update", "update_frames", "evaluation")
 EVENTS_KEPT = 200
@@ -29,6 +30,7 @@ _SILENT_S = 30.0
 _FROM_METRICS = {
     "train/return": "train_return",
     "evaluation/return": "eval_return",
+    "evaluation/spread": "eval_spread",
     "rate/env_steps": "sampling",
     "rate/updates": "update",
     "rate/update_frames": "update_frames",
@@ -94,6 +96,11 @@ class Feed:
         found = self.status.processes if self.status else ()
         roles = [one.role for one in found]
         return [asdict(one) | {"count": roles.count(one.role)} for one in found]
+
+    def videos(self) -> list[dict[str, Any]]:
+        """What the run has filmed as it went, oldest first: name and environment steps."""
+        found = sorted((self.folder / VIDEOS).glob("step-*.gif"))
+        return [{"name": one.name, "env_steps": int(one.stem[5:])} for one in found]
 
     def _take_status(self, status: Status) -> None:
         where = status.env_steps, status.elapsed

@@ -22,11 +22,11 @@ from PIL import Image
 from headrace.envs import registry
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
-from headrace.runtime.viewer.policy import Policies
+from headrace.runtime.viewer.policy import Policies, SavedPolicies
 from headrace.train.run_folder import read_config
 from headrace.train.stage import Stage, advised, without_display
 
-FRAMES_PER_SECOND = 20.0
+FRAMES_PER_SECOND = 25.0
 SHARE = 0.25
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
 _PAUSE_AT_END_S = 0.8
@@ -39,11 +39,19 @@ Publish = Callable[[bytes | dict[str, Any]], None]
 class Player(threading.Thread):
     """Plays until `stop()`. A policy or an environment that fails is told, and ends the playing."""
 
-    def __init__(self, folder: Path, publish: Publish, share: float = SHARE):
+    def __init__(
+        self,
+        folder: Path,
+        publish: Publish,
+        share: float = SHARE,
+        policies: Callable[[], Policies] | None = None,
+    ):
+        """`policies`, called in this thread, says who acts; else those that the run has saved."""
         super().__init__(name="player", daemon=True)
         self._folder = folder
         self._publish = publish
         self._share = share
+        self._policies = policies or (lambda: SavedPolicies(folder))
         self._control = threading.Condition()
         self._stopping = False
         self._watched = False
@@ -105,7 +113,7 @@ class Player(threading.Thread):
             stage.close()
 
     def _play(self, stage: Stage) -> None:
-        policies = Policies(self._folder)
+        policies = self._policies()
         cost = 0.0
         next_look = next_frame = 0.0
         self._show(stage, policies.name)

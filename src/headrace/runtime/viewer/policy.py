@@ -1,55 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of a run, as it is now: read again whenever the run has written another."""
+"""The policy of a run, as it is now."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.errors import HeadraceError
+from headrace.learn.algorithm import Acting, Algorithm
+from headrace.train.model import CARD, MODEL, TrainedPolicy, load_policy
 from headrace.train.stage import Act
-from headrace.train.model import CARD, MODEL, load_policy
-
-NEWEST = "newest"
-"""Folder in a run's, where a run that goes on keeps the policy that it has now."""
 
 
-class Policies:
-    """`refresh()` looks whether there is another; `act` is the one to act with, None: at random.
+class Policies(Protocol):
+    """Who acts, for as long as `refresh` does not change it."""
 
-    The newest is taken, be it the one the run has just now or the best that it has kept.
-    """
+    act: Act | None
+    """None: nobody yet, actions are random."""
+    name: str
+    """What it is, for the page."""
+
+    def refresh(self) -> None:
+        """See whether there is another."""
+        ...
+
+
+class SavedPolicies(Policies):
+    """Those that a run saves into its folder: the best so far, read again when there is another."""
 
     def __init__(self, folder: Path):
-        self._places = {folder / NEWEST: "newest policy", folder: "best policy"}
-        self._seen: tuple[float, Path] | None = None
-        self.act: Act | None = None
+        self._folder = folder
+        self._seen = 0.0
+        self.act = None
         self.name = "no policy yet: random actions"
         self.refresh()
 
     def refresh(self) -> None:
         """One that cannot be read, because it is just being replaced, is tried again later."""
-        found = [(_written(place), place) for place in self._places if _written(place)]
-        if not found or (newest := max(found)) == self._seen:
+        written = self._written()
+        if written == self._seen:
             return
-        _, place = newest
         try:
-            policy = load_policy(place)
+            policy = load_policy(self._folder)
         except HeadraceError:
             return
-        self._seen = newest
+        self._seen = written
         self.act = policy
-        self.name = f"{self._places[place]}{_after(policy.card)}"
+        steps = policy.card.get("env_steps")
+        self.name = "best policy" if steps is None else f"best policy, after {steps:,} steps"
+
+    def _written(self) -> float:
+        try:
+            return max((self._folder / name).stat().st_mtime for name in (MODEL, CARD))
+        except FileNotFoundError:
+            return self._seen
 
 
-def _written(place: Path) -> float:
-    """When; 0 where there is none. The card is written last."""
-    try:
-        return max((place / name).stat().st_mtime for name in (MODEL, CARD))
-    except FileNotFoundError:
-        return 0.0
+class Weights(Protocol):
+    """Parameters that somebody else changes: what `WeightReader` is."""
+
+    version: int
+
+    @property
+    def params(self) -> Acting:
+        """A tree of arrays, which `refresh` writes into."""
+        ...
+
+    def refresh(self) -> bool:
+        """Bring them up to date; whether they have changed."""
+        ...
 
 
-def _after(card: dict[str, Any]) -> str:
-    steps = card.get("env_steps")
-    return "" if steps is None else f", after {steps:,} steps"
+class SharedPolicies(Policies):
+    """The very weights that the samplers of a run act with, from shared memory."""
+
+    def __init__(self, algorithm: Algorithm, weights: Weights):
+        self._weights = weights
+        self._policy = TrainedPolicy(algorithm, weights.params, card={})
+        self.act: Any = None
+        self.name = "no policy yet: random actions"
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the newest."""
+        if self._weights.refresh():
+            self.act = self._policy
+            self.name = f"current policy, version {self._weights.version:,}"

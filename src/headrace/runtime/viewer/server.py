@@ -31,13 +31,17 @@ from setproctitle import setproctitle
 from headrace.errors import HeadraceError
 from headrace.runtime.viewer.feed import Feed
 from headrace.runtime.viewer.player import SHARE, Player
+from headrace.runtime.viewer.policy import Policies
 from headrace.runtime.viewer.series import Reader
+from headrace.train.video import VIDEOS
 
 ADDRESS = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
 NEWS_EVERY_S = 1.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-_POLICY = "default-src 'self'; connect-src 'self' ws:; img-src 'self' blob: data:; frame-ancestors 'none'"
+_POLICY = (
+    "default-src 'self'; connect-src 'self' ws:; img-src 'self' blob: data:; frame-ancestors 'none'"
+)
 
 
 def serve(
@@ -46,15 +50,17 @@ def serve(
     *,
     ready: Callable[[str], object] | None = None,
     share: float = SHARE,
+    policies: Callable[[], Policies] | None = None,
 ) -> None:
     """Show a run on a page until SIGINT or SIGTERM; `ready` is told its URL. `port` 0: a free one.
 
-    `share` is how much of a processor playing may take while somebody looks.
+    `share` is how much of a processor playing may take while somebody looks. `policies` makes who
+    plays; by default it is the best policy that the run has saved.
     """
     feed = Feed(Path(run_folder))
-    listening = listen(port)
-    setproctitle(f"headrace viewer {feed.run()['name']}")
-    asyncio.run(_serve(feed, listening, ready, share))
+    with listen(port) as listening:
+        setproctitle(f"headrace viewer {feed.run()['name']}")
+        asyncio.run(_serve(feed, listening, ready, share, policies))
 
 
 def listen(port: int) -> socket.socket:
@@ -76,12 +82,13 @@ async def _serve(
     listening: socket.socket,
     ready: Callable[[str], object] | None,
     share: float,
+    policies: Callable[[], Policies] | None,
 ) -> None:
     stop = asyncio.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    hub = Hub(feed, share)
+    hub = Hub(feed, share, policies)
     server = tornado.httpserver.HTTPServer(application(hub))
     server.add_socket(listening)
     telling = asyncio.create_task(hub.tell())
@@ -101,9 +108,9 @@ async def _serve(
 class Hub:
     """Who looks, and what they are told. For the event loop's thread, but for `publish`."""
 
-    def __init__(self, feed: Feed, share: float = SHARE):
+    def __init__(self, feed: Feed, share: float, policies: Callable[[], Policies] | None):
         self.feed = feed
-        self.player = Player(feed.folder, self.publish, share)
+        self.player = Player(feed.folder, self.publish, share, policies)
         self._loop = asyncio.get_running_loop()
         self._pages: set[Live] = set()
         self.player.start()
@@ -159,6 +166,7 @@ def application(hub: Hub) -> tornado.web.Application:
     return tornado.web.Application(
         [
             (r"/live", Live, {"hub": hub}),
+            (r"/videos/(step-\d+\.gif)", Files, {"path": str(hub.feed.folder.resolve() / VIDEOS)}),
             (r"/(.*)", Files, {"path": str(STATIC), "default_filename": "index.html"}),
         ],
         websocket_ping_interval=20,
@@ -190,10 +198,11 @@ class Live(_Local, tornado.websocket.WebSocketHandler):
     """One open page. A websocket's origin must be the host it asks: tornado checks that."""
 
     def initialize(self, hub: Hub) -> None:
+        """Nothing has been told yet."""
         self._hub = hub
         self._reader = Reader()
         self._told: dict[str, Any] = {}
-        self._sending = False
+        self._sending: asyncio.Task[None] | None = None
         self.visible = False
 
     def open(self, *_: str, **__: str) -> None:
@@ -229,6 +238,7 @@ class Live(_Local, tornado.websocket.WebSocketHandler):
         told = {
             "moment": feed.moment(),
             "processes": feed.processes(),
+            "videos": feed.videos(),
             "events": [{"time": event.time, "text": event.text} for event in feed.events],
         }
         news |= {name: value for name, value in told.items() if self._told.get(name) != value}
@@ -243,14 +253,9 @@ class Live(_Local, tornado.websocket.WebSocketHandler):
 
     def frame(self, frame: bytes) -> None:
         """Unless the one before is still on its way: a slow page misses some."""
-        if not self._sending:
-            asyncio.ensure_future(self._send(frame))
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send(frame))
 
     async def _send(self, frame: bytes) -> None:
-        self._sending = True
-        try:
+        with contextlib.suppress(tornado.websocket.WebSocketClosedError):
             await self.write_message(frame, binary=True)
-        except tornado.websocket.WebSocketClosedError:
-            pass
-        finally:
-            self._sending = False

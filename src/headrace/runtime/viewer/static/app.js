@@ -74,6 +74,7 @@ function showNews(news) {
   if (moment) showMoment();
   if (news.processes) showProcesses(news.processes);
   if (news.events) showEvents(news.events);
+  if (news.videos) showVideos(news.videos);
   showCurves();
   document.body.dataset.news = Number(document.body.dataset.news ?? 0) + 1;
 }
@@ -89,6 +90,7 @@ function showMoment() {
   showState(moment.state);
   set("#env-steps", short(moment.env_steps));
   set("#episodes", short(moment.episodes));
+  $("#episodes").parentElement.hidden = moment.episodes === null;
   set("#updates", short(moment.updates));
   set("#eval-return", short(moment.eval_return));
   set("#best-return", short(moment.best_return));
@@ -117,7 +119,8 @@ const curve = (name, label, hue, style) => ({ label, color: color(hue), style, p
 const limit = (value, label, kind) => (value === null || value === undefined ? null : { value, label, kind });
 
 function showCurves() {
-  charts.returns.show([curve("train_return", "training", "train", "thin"), curve("eval_return", "evaluation", "eval", "dots")],
+  const evaluation = { ...curve("eval_return", "evaluation", "eval", "dots"), spread: curves.eval_spread };
+  charts.returns.show([curve("train_return", "training", "train", "thin"), evaluation],
     { axis, limit: limit(goal.until, "goal", "good"), nothing: "no episode has ended yet" });
   for (const name of RATES) charts[name].show([curve(name, name, "accent", "area")], { axis: 1 });
   charts.ring.show([curve("ring_fill", "full", "accent", "area")], { axis: 1, nothing: "" });
@@ -168,6 +171,20 @@ function showEvents(events) {
     when.textContent = new Date(1000 * time).toLocaleTimeString("en-GB");
     item.append(Object.assign(document.createElement("span"), { textContent: text }));
     return item;
+  }));
+}
+
+function showVideos(videos) {
+  $(".videos").hidden = videos.length === 0;
+  const known = new Map([...$("#videos").children].map((figure) => [figure.dataset.name, figure]));
+  $("#videos").replaceChildren(...videos.map(({ name, env_steps }) => {
+    if (known.has(name)) return known.get(name);  // it goes on playing
+    const figure = document.createElement("figure");
+    figure.dataset.name = name;
+    const said = `after ${short(env_steps)} steps`;
+    figure.append(Object.assign(new Image(), { src: `videos/${name}`, alt: said, loading: "lazy" }));
+    figure.append(Object.assign(document.createElement("figcaption"), { textContent: said }));
+    return figure;
   }));
 }
 

@@ -1,4 +1,5 @@
-// Line charts in SVG. A curve is {label, color, points: [[steps, seconds, value], ...], style};
+// Line charts in SVG. A curve is {label, color, points: [[steps, seconds, value], ...], style, spread};
+// spread, where there is one, has a point for each of points: how far the values lie around it.
 // a limit, drawn across, is {value, label, kind}, good or bad.
 
 import { short, span } from "./format.js";
@@ -73,11 +74,12 @@ export class Chart {
 
   measure(shown, width, height) {
     let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (const { points } of shown)
-      for (const point of points) {
+    for (const { points, spread } of shown)
+      points.forEach((point, i) => {
+        const around = spread?.[i]?.[VALUE] ?? 0;
         left = Math.min(left, point[this.axis]); right = Math.max(right, point[this.axis]);
-        low = Math.min(low, point[VALUE]); high = Math.max(high, point[VALUE]);
-      }
+        low = Math.min(low, point[VALUE] - around); high = Math.max(high, point[VALUE] + around);
+      });
     if (this.limit) [low, high] = [Math.min(low, this.limit.value), Math.max(high, this.limit.value)];
     if (this.zero) low = Math.min(0, low);
     if (!this.bare) left = Math.min(left, 0);
@@ -97,7 +99,7 @@ export class Chart {
 
   drawAxes() {
     const { left, right, low, high, margin, w, h, x, y } = this.scale;
-    for (const tick of ticks(low, high, h / 55)) {
+    for (const tick of ticks(low, high, Math.max(2, h / 50))) {
       element("line", { class: "grid", x1: margin.left, x2: margin.left + w, y1: y(tick), y2: y(tick) }, this.svg);
       element("text", { x: margin.left - 7, y: y(tick) + 4, "text-anchor": "end" }, this.svg).textContent = this.format(tick);
     }
@@ -113,8 +115,12 @@ export class Chart {
     }
   }
 
-  drawCurve({ points, color, style = "" }) {
+  drawCurve({ points, color, style = "", spread }) {
     const { x, y, margin, h } = this.scale;
+    if (spread?.length === points.length && points.length > 1) {
+      const edge = (side) => points.map((point, i) => `${x(point[this.axis]).toFixed(1)},${y(point[VALUE] + side * spread[i][VALUE]).toFixed(1)}`);
+      element("path", { class: "area", fill: color, d: `M${[...edge(1), ...edge(-1).reverse()].join("L")}Z` }, this.svg);
+    }
     const at = (point) => `${x(point[this.axis]).toFixed(1)},${y(point[VALUE]).toFixed(1)}`;
     const path = `M${points.map(at).join("L")}`;
     if (style.includes("area")) {

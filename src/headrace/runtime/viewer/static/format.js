@@ -10,11 +10,11 @@ export function short(value) {
 }
 
 function digits(value) {
-  const size = Math.abs(value);
-  if (value === 0) return "0";
-  if (size < 1e-3) return value.toExponential(1);
-  if (size >= 100) return Math.round(value).toLocaleString("en");
-  return String(Number(value.toPrecision(3)));
+  const size = Math.abs(value), sign = value < 0 ? "−" : "";
+  if (size === 0) return "0";
+  if (size < 1e-3) return sign + size.toExponential(1).replace("-", "−");
+  if (size >= 100) return sign + Math.round(size).toLocaleString("en");
+  return sign + Number(size.toPrecision(3));
 }
 
 /** 4000 -> "1:06:40" */

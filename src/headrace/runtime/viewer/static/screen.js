@@ -45,8 +45,8 @@ export class Screen {
     const image = await createImageBitmap(new Blob([new Uint8Array(data, 4 + length)], { type: "image/jpeg" }));
     if (this.canvas.width !== image.width || this.canvas.height !== image.height) {
       [this.canvas.width, this.canvas.height] = [image.width, image.height];
-      $(".screen").style.aspectRatio = Math.max(image.width / image.height, 4 / 3);
     }
+    $(".screen").style.aspectRatio = Math.max(image.width / image.height, 4 / 3);
     this.canvas.getContext("2d").drawImage(image, 0, 0);
     image.close();
     $(".screen").classList.remove("empty");
