@@ -112,26 +112,23 @@ class Ring {
     const auto fill = (uint64_t)this->fill();
     if (fill == 0) return -1;
     std::vector<Word> scratch(row_words_);
-    constexpr int64_t kAhead = 16;
-    uint64_t ahead[kAhead];
-    for (int64_t i = 0; i < std::min(kAhead, count); ++i) {
-      ahead[i] = drawn(seed, batch, first + i, 0, fill);
+    std::vector<uint64_t> chosen(count);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool second = (first + i) % 2 != 0;  // a block of random words is enough for two rows
+      if (second && i > 0) continue;
+      const PhiloxWords words = block(seed, batch, first + i, 0);
+      chosen[i] = pick(words, second, fill);
+      if (!second && i + 1 < count) chosen[i + 1] = pick(words, true, fill);
     }
     int64_t misses = 0;
     for (int64_t i = 0; i < count; ++i) {
-      uint64_t index = ahead[i % kAhead];
-      if (i + kAhead < count) {  // rows are far apart: ask for them early
-        const uint64_t later = drawn(seed, batch, first + i + kAhead, 0, fill);
-        ahead[i % kAhead] = later;
-        const auto* row = (const char*)slot((int64_t)later);
-        for (int64_t at = 0; at < std::min<int64_t>(row_words_ * kWord, 512); at += kLine) {
-          __builtin_prefetch(row + at);
-        }
-      }
+      if (i + kAhead < count) prefetch(chosen[i + kAhead]);
+      uint64_t index = chosen[i];
       for (uint32_t attempt = 1; !read(index, scratch.data()); ++attempt, ++misses) {
         if (attempt > kDraws + fill) return -1;
-        index =
-            attempt < kDraws ? drawn(seed, batch, first + i, attempt, fill) : (index + 1) % fill;
+        index = attempt < kDraws
+                    ? pick(block(seed, batch, first + i, attempt), (first + i) % 2 != 0, fill)
+                    : (index + 1) % fill;
       }
       unpack(scratch.data(), fields, first + i);
     }
@@ -151,6 +148,7 @@ class Ring {
 
  private:
   static constexpr uint32_t kDraws = 64;  // before looking at every slot in turn
+  static constexpr int64_t kAhead = 16;   // rows
 
   static int64_t row_words(const std::vector<int64_t>& field_bytes) {
     int64_t bytes = 0;
@@ -165,13 +163,23 @@ class Ring {
   static Word owner_of(Word state) { return state >> 1 & ((1 << kOwnerBits) - 1); }
   static Word ticket_of(Word state) { return (state >> (kOwnerBits + 1)) - 1; }
 
-  static uint64_t drawn(uint64_t seed, uint64_t batch, int64_t row, uint32_t attempt,
-                        uint64_t fill) {
-    const PhiloxWords words =
-        philox_words({(uint32_t)row, attempt, (uint32_t)batch, (uint32_t)(batch >> 32)},
-                     (uint32_t)seed, (uint32_t)(seed >> 32));
-    const uint64_t random = (uint64_t)words[0] << 32 | words[1];
+  // The random words that decide over this row and its neighbour.
+  static PhiloxWords block(uint64_t seed, uint64_t batch, int64_t row, uint32_t attempt) {
+    return philox_words({(uint32_t)(row / 2), attempt, (uint32_t)batch, (uint32_t)(batch >> 32)},
+                        (uint32_t)seed, (uint32_t)(seed >> 32));
+  }
+
+  static uint64_t pick(const PhiloxWords& words, bool second, uint64_t fill) {
+    const int at = second ? 2 : 0;
+    const uint64_t random = (uint64_t)words[at] << 32 | words[at + 1];
     return (uint64_t)((unsigned __int128)random * fill >> 64);
+  }
+
+  // Rows are far apart: asked for early, they are there in time.
+  void prefetch(uint64_t index) const {
+    const auto* row = (const char*)slot((int64_t)index);
+    const int64_t bytes = std::min<int64_t>((1 + row_words_) * kWord, 512);
+    for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row + at);
   }
 
   Word* slot(int64_t index) const { return slots_ + index * (1 + row_words_); }
@@ -204,10 +212,22 @@ class Ring {
     return load(at, std::memory_order_relaxed) == before;
   }
 
+  // Fields are a few bytes: a call of memcpy for each would cost more than the copying.
+  static void copy_field(char* to, const char* from, int64_t bytes) {
+    if (bytes > 512) {
+      std::memcpy(to, from, bytes);
+      return;
+    }
+    for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
+    if (bytes & 8) std::memcpy(to, from, 8), to += 8, from += 8;
+    if (bytes & 4) std::memcpy(to, from, 4), to += 4, from += 4;
+    for (bytes &= 3; bytes > 0; --bytes) *to++ = *from++;
+  }
+
   void unpack(const Word* row, const std::vector<char*>& fields, int64_t to) const {
     const auto* from = (const char*)row;
     for (size_t f = 0; f < fields.size(); ++f) {
-      std::memcpy(fields[f] + to * field_bytes_[f], from, field_bytes_[f]);
+      copy_field(fields[f] + to * field_bytes_[f], from, field_bytes_[f]);
       from += field_bytes_[f];
     }
   }
