@@ -13,12 +13,13 @@ from headrace.errors import HeadraceError, unknown
 from headrace.learn.algorithm import Algorithm
 from headrace.train.config import replaced
 
-ALGORITHMS: dict[str, tuple[str, str]] = {
-    "ppo": ("headrace.learn.ppo", "PPO"),
-    "sac": ("headrace.learn.sac", "SAC"),
-    "td3": ("headrace.learn.td3", "TD3"),
-    "dqn": ("headrace.learn.dqn", "DQN"),
+ALGORITHMS: dict[str, tuple[str, str, str]] = {
+    "ppo": ("headrace.learn.ppo", "Ppo", "Config"),
+    "sac": ("headrace.learn.sac", "Sac", "SacConfig"),
+    "td3": ("headrace.learn.td3", "Td3", "Td3Config"),
+    "dqn": ("headrace.learn.dqn", "Dqn", "DqnConfig"),
 }
+"""Module, class, class of the configuration."""
 CONTINUOUS, DISCRETE = ("sac", "td3"), ("dqn",)
 """Those that take one kind of actions alone; the others take both."""
 
@@ -27,9 +28,9 @@ def find_algorithm(name: str) -> tuple[type[Algorithm], type]:
     """The algorithm of this name, and the class of its configuration."""
     if name not in ALGORITHMS:
         raise unknown("algorithm", name, ALGORITHMS)
-    module, kind = ALGORITHMS[name]
+    module, kind, config = ALGORITHMS[name]
     found = importlib.import_module(module)
-    return getattr(found, kind), found.Config
+    return getattr(found, kind), getattr(found, config)
 
 
 def make_algorithm(name: str, spec: EnvSpec, given: dict[str, Any], where: str) -> Algorithm:

@@ -9,15 +9,17 @@ import math
 import tomllib
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from headrace.envs.spec import EnvSpec
+from headrace.envs.spec import DEFINITIONS, EnvSpec
 from headrace.errors import HeadraceError, unknown
 
 Mode = Literal["compiled", "serial", "async"]
 Definition = Literal["native", "array", "gym"]
+ABOUT = ("format", "versions")
+"""What a run's config.json has besides."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,19 @@ class Settings:
     """Seconds between checkpoints; there is one at the end as well."""
     keep_checkpoints: int = 3
     """How many of them are kept, besides the best."""
+    updates: int | None = None
+    """Off-policy: updates in an iteration; by default one for each environment step."""
+    replay_size: int = 100_000
+    """Off-policy: transitions that are kept to learn from."""
+    learning_starts: int = 1000
+    """Off-policy: transitions there must be before the first update."""
 
     def __post_init__(self) -> None:
         for name in ("num_envs", "steps", "total_steps", "evaluation_every",
-                     "evaluation_episodes", "keep_checkpoints"):  # fmt: skip
+                     "evaluation_episodes", "keep_checkpoints", "replay_size", "updates",
+                     "learning_starts"):  # fmt: skip
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if value is not None and (not isinstance(value, int) or value < 1):
                 raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise HeadraceError(f"seed is {self.seed!r}; it must be in 0 .. 2^63 - 1")
@@ -77,6 +86,8 @@ class RunConfig:
     max_episode_steps: int | None = None
     preset: str | None = None
     """What the defaults were taken from."""
+    evaluation_env: str | None = None
+    """What evaluations are played in, where it is another: one with an opponent inside."""
 
     def to_json(self) -> dict[str, Any]:
         """One flat object, with the algorithm's in a place of its own; `from_json` reads it."""
@@ -146,9 +157,32 @@ def _as_type(hint: Any, value: Any, where: str) -> Any:
     raise HeadraceError(f"{where} is {value!r}; it must be of type {name}")
 
 
-def spec_of(config: RunConfig) -> EnvSpec:
-    """Its environment."""
+def config_from_json(told: dict[str, Any], where: str) -> RunConfig:
+    """What `to_json` gave."""
+    from headrace.train.algorithms import find_algorithm
+
+    rest = {name: value for name, value in told.items() if name not in ABOUT}
+    of_settings = {item.name for item in dataclasses.fields(Settings)}
+    own = {name: rest.pop(name) for name in sorted(of_settings & set(rest))}
+    try:
+        algorithm = find_algorithm(rest["algo"])[1]()
+        algorithm = replaced(algorithm, rest.pop("hyper_parameters"), where)
+        settings = replaced(Settings(), own, where)
+        return RunConfig(algorithm=algorithm, settings=settings, **rest)
+    except (KeyError, TypeError) as error:
+        raise HeadraceError(f"{where} is not what headrace train wrote: {error}") from error
+
+
+def environment(config: RunConfig) -> EnvSpec:
+    """The one that is learnt."""
     from headrace.envs import registry
 
     limit = config.max_episode_steps
     return registry.spec(config.env, max_episode_steps=limit or 0, **config.options)
+
+
+def only(spec: EnvSpec, definition: str) -> EnvSpec:
+    """The environment with this definition alone."""
+    spec.require(definition, f"--definition {definition}")
+    others = {name: None for name in DEFINITIONS if name != definition}
+    return replace(spec, entry=replace(spec.entry, **others))

@@ -55,12 +55,16 @@ class RunFolder:
             raise HeadraceError(
                 f"{path} holds something else ({others[0]}); give an empty or new folder"
             )
+        folder = cls(path)
+        folder.write_config(config)
+        return folder
+
+    def write_config(self, config: RunConfig) -> None:
+        """What it is made from."""
         from headrace.collect.recording import versions
 
-        folder = cls(path)
         about = {"format": FORMAT, "versions": versions() | jax_versions()}
-        write_json(path / CONFIG, about | config.to_json())
-        return folder
+        write_json(self.path / CONFIG, about | config.to_json())
 
     def checkpoints(self, keep: int) -> Checkpoints:
         """Those of the run."""

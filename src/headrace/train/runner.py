@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +28,8 @@ from headrace.train.run_folder import RESULT, RunFolder
 from headrace.train.trainer import NOTHING, Trainer
 from headrace.train.watch import Averages, Ending, Moment, Run, Scores, Watch
 
-Evaluate = Callable[[Acting], "Episodes"]
-
-
-class Episodes(NamedTuple):
-    """What an evaluation gives: of each episode [E] its return and its length."""
-
-    returns: np.ndarray
-    lengths: np.ndarray
+Evaluate = Callable[[Acting], np.ndarray]
+"""Of parameters to act with: the returns of some episodes."""
 
 
 class Runner:
@@ -125,13 +119,12 @@ class Runner:
         """Evaluate, and keep the policy if it is the best so far."""
         acting = self._trainer.acting()
         self._require_finite(acting)
-        returns, lengths = self._evaluate(acting)
+        returns = self._evaluate(acting)
         scores = Scores(
             self._progress.env_steps,
             self._pace.seconds,
             float(np.mean(returns)),
             float(np.std(returns)),
-            float(np.mean(lengths)),
             len(returns),
         )
         self._evaluations.append(scores)
@@ -211,7 +204,6 @@ class Runner:
         if scores is not None:
             scalars["evaluation/return"] = scores.mean
             scalars["evaluation/spread"] = scores.spread
-            scalars["evaluation/length"] = scores.mean_length
         self._log.write(moment.env_steps, moment.seconds, scalars)
 
     def _moment(self) -> Moment:

@@ -24,7 +24,6 @@ class Scores(NamedTuple):
     mean: float
     spread: float
     """Standard deviation of the episodes' returns."""
-    mean_length: float
     episodes: int
 
 
