@@ -66,7 +66,7 @@ def test_draws_are_uniform_and_depend_on_seed_and_batch_alone():
     fill(rows, 1, 0)
     ring.restore(rows)
     once, again = ({field.name: field.rows(6000) for field in FIELDS} for _ in range(2))
-    reader, other = ring.reader(once, seed=3), ring.reader(again, seed=3, threads=2)
+    reader, other = ring.reader(once, 6000, seed=3), ring.reader(again, 6000, seed=3, threads=2)
     assert reader.sample(5) == 0
     other.sample(5)
     np.testing.assert_array_equal(once["number"], again["number"])
@@ -76,9 +76,25 @@ def test_draws_are_uniform_and_depend_on_seed_and_batch_alone():
     assert not np.array_equal(once["number"], again["number"])
 
 
+def test_draws_are_those_of_the_replay_inside_a_program():
+    from headrace.learn import chance
+
+    ring, seed = new_ring(100), (7 << 32) + 5
+    rows = {field.name: field.rows(60) for field in FIELDS}
+    fill(rows, 1, 0)
+    ring.restore(rows)
+    into = {field.name: field.rows(30) for field in FIELDS}
+    ring.reader(into, 10, seed).sample(4)
+    words = [
+        np.asarray(chance.words(chance.seed_words(seed), np.uint32(batch), chance.REPLAY, 10))
+        for batch in (4, 5, 6)
+    ]
+    np.testing.assert_array_equal(into["number"], np.concatenate(words) % 60)
+
+
 def test_an_empty_ring_gives_nothing():
     ring = new_ring(8)
-    reader = ring.reader({field.name: field.rows(4) for field in FIELDS}, seed=0)
+    reader = ring.reader({field.name: field.rows(4) for field in FIELDS}, 4, seed=0)
     with pytest.raises(ValueError, match="nothing to draw"):
         reader.sample(0)
 
@@ -92,7 +108,7 @@ def test_killed_writers_cost_their_own_row_and_nothing_else():
     lives = iter(range(10_000))
     running = [ring_writer.start(memory, capacity, writers, w, next(lives)) for w in range(writers)]
     into = {field.name: field.rows(256) for field in FIELDS}
-    reader, batch = ring.reader(into, seed=1), 0
+    reader, batch = ring.reader(into, 128, seed=1), 0
 
     def read_for(seconds):
         nonlocal batch

@@ -70,7 +70,7 @@ def main() -> int:
     readers = {}
     for threads in (1, 2):
         into = {field.name: field.rows(BATCH) for field in FIELDS}
-        readers[threads] = ring.reader(into, seed=0, threads=threads)
+        readers[threads] = ring.reader(into, BATCH, seed=0, threads=threads)
     batch = itertools.count()  # each draws anew: rows are seldom in a cache
     packed = np.ones((CAPACITY, 42), np.float32)
     out, generator = np.zeros((BATCH, 42), np.float32), np.random.default_rng(0)

@@ -120,18 +120,23 @@ class RingWriter {
 
 class RingReader {
  public:
-  RingReader(BoundRing& ring, Arrays arrays, uint64_t seed, int threads)
+  RingReader(BoundRing& ring, Arrays arrays, int64_t batch_size, uint64_t seed, int threads)
       : ring_(&ring.ring()),
         arrays_(std::move(arrays)),
         rows_(check_fields(*ring_, arrays_)),
         to_(pointers<char*>(arrays_)),
+        size_(batch_size),
         seed_(seed),
         threads_(threads) {
     if (threads < 1) throw nb::value_error("threads must be at least 1");
+    if (batch_size < 1 || rows_ % batch_size) {
+      throw nb::value_error("the arrays must have whole batches of rows");
+    }
   }
 
-  // Fills all rows of the arrays with rows of the ring; returns how many draws were in vain.
-  int64_t sample(uint64_t batch) {
+  // Fills all rows of the arrays with batches `batch` and following; returns how many draws were
+  // in vain.
+  int64_t sample(uint32_t batch) {
     int64_t misses = 0;
     bool none = false;
     {
@@ -140,10 +145,14 @@ class RingReader {
     reduction(|| : none) if (threads_ > 1)
       {
         const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
-        const int64_t first = rows_ * part / parts, last = rows_ * (part + 1) / parts;
-        const int64_t missed = ring_->sample(to_, first, last - first, seed_, batch);
-        none = none || missed < 0;
-        misses += missed < 0 ? 0 : missed;
+        const int64_t lanes = (size_ + 3) / 4;
+        const int64_t first = lanes * part / parts, last = lanes * (part + 1) / parts;
+        for (int64_t b = 0; b < rows_ / size_ && !none; ++b) {
+          const int64_t missed =
+              ring_->sample(to_, b * size_, size_, first, last, seed_, batch + (uint32_t)b);
+          none = missed < 0;
+          misses += missed < 0 ? 0 : missed;
+        }
       }
     }
     if (none) throw nb::value_error("the ring holds nothing to draw from");
@@ -155,6 +164,7 @@ class RingReader {
   Arrays arrays_;
   int64_t rows_;
   std::vector<char*> to_;
+  int64_t size_;
   uint64_t seed_;
   int threads_;
 };
@@ -246,8 +256,9 @@ void bind_channels(nb::module_& m) {
            nb::arg("arrays"), nb::keep_alive<1, 2>())
       .def("write", &RingWriter::write, nb::arg("count"), "The first `count` rows.");
   nb::class_<RingReader>(m, "RingReader", "Draws rows into arrays that were checked once.")
-      .def(nb::init<BoundRing&, Arrays, uint64_t, int>(), nb::arg("ring"), nb::arg("arrays"),
-           nb::arg("seed"), nb::arg("threads"), nb::keep_alive<1, 2>())
+      .def(nb::init<BoundRing&, Arrays, int64_t, uint64_t, int>(), nb::arg("ring"),
+           nb::arg("arrays"), nb::arg("batch_size"), nb::arg("seed"), nb::arg("threads"),
+           nb::keep_alive<1, 2>())
       .def("sample", &RingReader::sample, nb::arg("batch"),
            "Fills the arrays; returns how many draws met a row being written.");
   nb::class_<BoundWeights>(m, "Weights", "The newest parameters: one writer, many readers.")

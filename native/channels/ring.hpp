@@ -104,33 +104,39 @@ class Ring {
 
   // ---- the reader ----
 
-  // Draws `count` rows, uniformly from those there are, into rows `first`... of `fields`. Which
-  // ones depends on (seed, batch, row) and on what the ring holds, not on how rows are divided
-  // among threads. Returns how many draws met no whole row, -1 if there is none to be had.
-  int64_t sample(const std::vector<char*>& fields, int64_t first, int64_t count, uint64_t seed,
-                 uint64_t batch) const {
+  // Draws batch `batch` of `size` rows, uniformly from those there are, into rows `into`... of
+  // `fields`: lanes `first` to `last` - 1 of it, of which each is four rows. Which rows are drawn
+  // is headrace.learn.replay's to say: row i is word i / lanes of block i % lanes, counter (block,
+  // batch, 0, stream), and the remainder of it by how many rows there are. A row that is being
+  // written is drawn again with the third word of the counter raised. Returns how often that was,
+  // -1 if there is no row to be had.
+  int64_t sample(const std::vector<char*>& fields, int64_t into, int64_t size, int64_t first,
+                 int64_t last, uint64_t seed, uint32_t batch) const {
     const auto fill = (uint64_t)this->fill();
     if (fill == 0) return -1;
     std::vector<Word> scratch(row_words_);
-    std::vector<uint64_t> chosen(count);
-    for (int64_t i = 0; i < count; ++i) {
-      const bool second = (first + i) % 2 != 0;  // a block of random words is enough for two rows
-      if (second && i > 0) continue;
-      const PhiloxWords words = block(seed, batch, first + i, 0);
-      chosen[i] = pick(words, second, fill);
-      if (!second && i + 1 < count) chosen[i + 1] = pick(words, true, fill);
+    const int64_t lanes = (size + 3) / 4;
+    PhiloxWords ahead[kAhead];
+    for (int64_t lane = first; lane < std::min(first + kAhead, last); ++lane) {
+      ahead[lane % kAhead] = block(seed, batch, lane, 0);
+      for (uint32_t word : ahead[lane % kAhead]) prefetch(word % fill);
     }
     int64_t misses = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) prefetch(chosen[i + kAhead]);
-      uint64_t index = chosen[i];
-      for (uint32_t attempt = 1; !read(index, scratch.data()); ++attempt, ++misses) {
-        if (attempt > kDraws + fill) return -1;
-        index = attempt < kDraws
-                    ? pick(block(seed, batch, first + i, attempt), (first + i) % 2 != 0, fill)
-                    : (index + 1) % fill;
+    for (int64_t lane = first; lane < last; ++lane) {
+      const PhiloxWords words = ahead[lane % kAhead];
+      if (lane + kAhead < last) {
+        ahead[lane % kAhead] = block(seed, batch, lane + kAhead, 0);
+        for (uint32_t word : ahead[lane % kAhead]) prefetch(word % fill);
       }
-      unpack(scratch.data(), fields, first + i);
+      for (int64_t w = 0; w < 4 && w * lanes + lane < size; ++w) {
+        uint64_t index = words[w] % fill;
+        for (uint32_t attempt = 1; !read(index, scratch.data()); ++attempt, ++misses) {
+          if (attempt > kDraws + fill) return -1;
+          index =
+              attempt < kDraws ? block(seed, batch, lane, attempt)[w] % fill : (index + 1) % fill;
+        }
+        unpack(scratch.data(), fields, into + w * lanes + lane);
+      }
     }
     return misses;
   }
@@ -148,7 +154,8 @@ class Ring {
 
  private:
   static constexpr uint32_t kDraws = 64;  // before looking at every slot in turn
-  static constexpr int64_t kAhead = 16;   // rows
+  static constexpr int64_t kAhead = 4;    // lanes
+  static constexpr uint32_t kReplayStream = 16;
 
   static int64_t row_words(const std::vector<int64_t>& field_bytes) {
     int64_t bytes = 0;
@@ -163,16 +170,9 @@ class Ring {
   static Word owner_of(Word state) { return state >> 1 & ((1 << kOwnerBits) - 1); }
   static Word ticket_of(Word state) { return (state >> (kOwnerBits + 1)) - 1; }
 
-  // The random words that decide over this row and its neighbour.
-  static PhiloxWords block(uint64_t seed, uint64_t batch, int64_t row, uint32_t attempt) {
-    return philox_words({(uint32_t)(row / 2), attempt, (uint32_t)batch, (uint32_t)(batch >> 32)},
-                        (uint32_t)seed, (uint32_t)(seed >> 32));
-  }
-
-  static uint64_t pick(const PhiloxWords& words, bool second, uint64_t fill) {
-    const int at = second ? 2 : 0;
-    const uint64_t random = (uint64_t)words[at] << 32 | words[at + 1];
-    return (uint64_t)((unsigned __int128)random * fill >> 64);
+  static PhiloxWords block(uint64_t seed, uint32_t batch, int64_t lane, uint32_t attempt) {
+    return philox_words({(uint32_t)lane, batch, attempt, kReplayStream}, (uint32_t)seed,
+                        (uint32_t)(seed >> 32));
   }
 
   // Rows are far apart: asked for early, they are there in time.

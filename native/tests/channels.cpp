@@ -63,7 +63,7 @@ void ring_rows_are_whole() {
   int64_t read = 0;
   for (uint64_t batch = 0; writing > 0 || batch < 4; ++batch) {
     const std::vector<char*> to = {(char*)who.data(), (char*)which.data(), (char*)rest.data()};
-    const int64_t misses = ring.sample(to, 0, 128, 5, batch);
+    const int64_t misses = ring.sample(to, 0, 128, 0, 32, 5, (uint32_t)batch);
     if (misses < 0) continue;  // nothing yet
     for (int i = 0; i < 128; ++i) {
       uint64_t row[kWidth] = {who[i], which[i]};
@@ -82,12 +82,13 @@ void stopped_writers_cost_one_slot() {
   Memory memory(Ring::memory_bytes(8, fields));
   Ring ring(memory.data(), 8, fields);
   uint64_t value[8] = {0, 1, 2, 3, 4, 5, 6, 7}, out[64];
-  HEADRACE_CHECK(ring.sample({(char*)out}, 0, 1, 0, 0) == -1, "an empty ring gave a row");
+  HEADRACE_CHECK(ring.sample({(char*)out}, 0, 1, 0, 1, 0, 0) == -1, "an empty ring gave a row");
   ring.write(1, {(char*)value}, 8);
   HEADRACE_CHECK(ring.claim(11, 2), "slot 3 was not to be had");
   for (int lap = 0; lap < 3; ++lap) ring.write(1, {(char*)value}, 8);
   HEADRACE_CHECK(ring.copy({(char*)out}, 0, 8) == 7, "more or less than one slot was lost");
-  HEADRACE_CHECK(ring.sample({(char*)out}, 0, 64, 0, 0) > 0, "the busy slot was not passed over");
+  HEADRACE_CHECK(ring.sample({(char*)out}, 0, 64, 0, 16, 0, 0) > 0,
+                 "the busy slot was not passed over");
   HEADRACE_CHECK(ring.repair(1) == 0, "another's slot was freed");
   HEADRACE_CHECK(ring.repair(2) == 1, "the slot was not freed");
   for (int lap = 0; lap < 2; ++lap) ring.write(1, {(char*)value}, 8);

@@ -33,14 +33,15 @@ class ReplayRing:
         return _native.RingWriter(self._ring, owner, [rows[field.name] for field in self.fields])
 
     def reader(
-        self, into: Mapping[str, np.ndarray], seed: int, threads: int = 1
+        self, into: Mapping[str, np.ndarray], batch_size: int, seed: int, threads: int = 1
     ) -> _native.RingReader:
-        """Fills these arrays [rows, ...] with rows drawn anew at each `sample(batch)`.
+        """Fills these arrays with batches: `sample(batch)`, whose number is that of the first.
 
-        What is drawn depends on the seed, the number of the batch and what the ring holds.
+        What is drawn depends on the seed, the number of the batch and what the ring holds, and is
+        what `headrace.learn.replay` draws from as many rows.
         """
         arrays = [into[field.name] for field in self.fields]
-        return _native.RingReader(self._ring, arrays, seed, threads)
+        return _native.RingReader(self._ring, arrays, batch_size, seed, threads)
 
     def repair(self, owner: int) -> int:
         """Free what a writer that has certainly ended left half written; returns how many."""
