@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,39 +15,56 @@ from headrace.errors import HeadraceError
 from headrace.train.files import write_whole
 from headrace.train.model import TrainedPolicy
 
-_FPS = 30
-_MOST_FRAMES = 1000
+_FPS = 25
+_MOST_STEPS = 2000
 
 
-def film(policy: TrainedPolicy, spec: EnvSpec, seed: int = 0) -> tuple[list[np.ndarray], float]:
-    """One episode's frames [height, width, 3], and its return."""
+class Film(NamedTuple):
+    """An episode."""
+
+    frames: list[np.ndarray]
+    """[height, width, 3] each."""
+    fps: float
+    total: float
+    """Its return."""
+
+
+def film(policy: TrainedPolicy, spec: EnvSpec, seed: int = 0) -> Film:
+    """Play and draw an episode: about 25 pictures for each second that it lasts."""
     if "gym" not in spec.definitions:
         raise HeadraceError(f"{spec.id} has no gym definition, and only that draws")
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame looks for no screen
     env = _drawn(spec)
-    limit = min(spec.max_episode_steps or _MOST_FRAMES, _MOST_FRAMES)
+    limit = min(spec.max_episode_steps or _MOST_STEPS, _MOST_STEPS)
+    fps = env.metadata.get("render_fps") or _FPS
+    every = max(round(fps / _FPS), 1)
     frames, total = [], 0.0
     with contextlib.closing(env):
         obs, info = env.reset(seed=seed)
-        for _ in range(limit):
-            frames.append(_frame(env, spec))
+        for step in range(limit):
+            if step % every == 0:
+                frames.append(_frame(env, spec))
             action = policy(obs, info.get("action_mask"))
             obs, reward, terminated, truncated, info = env.step(_as_action(action))
             total += float(reward)
             if terminated or truncated:
                 break
         frames.append(_frame(env, spec))
-    return frames, total
+    return Film(frames, fps / every, total)
 
 
-def write_gif(path: Path, frames: list[np.ndarray], fps: int = _FPS) -> None:
+def write_gif(path: Path, shown: Film) -> None:
     """An animated picture that any browser shows."""
     from PIL import Image
 
-    pictures = [Image.fromarray(frame).quantize(64) for frame in frames]
-    first, *rest = pictures
+    palette = Image.fromarray(shown.frames[0]).quantize(64)
+    first, *rest = [
+        Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
+        for frame in shown.frames
+    ]
     options: dict[str, Any] = {"save_all": True, "append_images": rest, "loop": 0}
     # GIF counts hundredths of a second.
-    options |= {"duration": max(round(100 / fps), 2) * 10, "optimize": False}
+    options |= {"duration": max(round(100 / shown.fps), 2) * 10, "optimize": False}
     write_whole(path, lambda file: first.save(file, format="GIF", **options))
 
 
