@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from headrace.envs import registry
 from headrace.envs.spec import EnvSpec
@@ -119,10 +119,8 @@ def _arrangement(
     """How, and from which definition, if nobody says: the fastest that there is."""
     if definition is not None:
         spec.require(definition, f"--definition {definition}")
-        chosen = definition
-    else:
-        preferred: tuple[Definition, ...] = ("native", "array", "gym")
-        chosen = next(name for name in preferred if name in spec.definitions)
+    fastest = next(name for name in (*COMPILED, "gym") if name in spec.definitions)
+    chosen = definition or cast(Definition, fastest)
     if mode == "compiled" and chosen not in COMPILED:
         raise HeadraceError(
             f"--mode compiled needs a native or an array definition, and {spec.id} is to be "
