@@ -12,6 +12,7 @@ NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp') CMakeLists.txt pyp
 CXX_FILES := $(shell find native -name '*.hpp' -o -name '*.cpp')
 SANITIZED := build/native-sanitized
 PLAIN := build/native-plain
+THREADED := build/native-threaded
 
 .PHONY: demo test test-python test-native test-slow lint format bench clean check-machine
 .DELETE_ON_ERROR:
@@ -27,15 +28,17 @@ test-python: $(VENV)/installed-dev
 test-slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
 
-# The kernels without Python, plain and under AddressSanitizer and UBSan.
+# The native parts without Python: plain, under AddressSanitizer and UBSan, and what processes do at
+# the same time under ThreadSanitizer.
 test-native: $(VENV)/installed
 	$(call native_tests,$(PLAIN),-DHEADRACE_SANITIZE=OFF)
 	$(call native_tests,$(SANITIZED),-DHEADRACE_SANITIZE=ON)
+	$(call native_tests,$(THREADED),-DHEADRACE_TSAN=ON,--target headrace_channel_tests,-R channels)
 
 define native_tests
 	$(BIN)/cmake -S . -B $(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DHEADRACE_TESTS=ON $(2) > $(1).log 2>&1 || (cat $(1).log; exit 1)
-	$(BIN)/cmake --build $(1) >> $(1).log 2>&1 || (tail -50 $(1).log; exit 1)
-	$(BIN)/ctest --test-dir $(1) --output-on-failure
+	$(BIN)/cmake --build $(1) $(3) >> $(1).log 2>&1 || (tail -50 $(1).log; exit 1)
+	$(BIN)/ctest --test-dir $(1) --output-on-failure $(4)
 endef
 
 lint: $(VENV)/installed-dev

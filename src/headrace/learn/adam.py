@@ -58,7 +58,7 @@ def step(params: Any, adam: Adam, gradient: Any, learning_rate: float) -> tuple[
     return jax.tree.map(moved, params, mean, square), Adam(mean, square, count)
 
 
-def follow(target: Any, params: Any, rate: float) -> Any:
+def follow(target: Any, params: Any, rate: Array | float) -> Any:
     """Targets moved by this share of the way to the parameters. JAX arrays."""
     import jax
 

@@ -59,9 +59,9 @@ def run_eval(
         text = json.dumps(about | told | {"returns": returns.tolist()}, indent=2) + "\n"
         write_whole(json_file, lambda draft: draft.write_text(text, "utf-8"))
     if video_file is not None:
-        frames, total = film(trained, environment(config), seed % 2**31)
-        write_gif(video_file, frames)
-        print(f"{video_file}: {len(frames)} frames, return {figures(total)}")
+        shown = film(trained, environment(config), seed % 2**31)
+        write_gif(video_file, shown)
+        print(f"{video_file}: {len(shown.frames)} pictures, return {figures(shown.total)}")
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `headrace train` and `headrace resume` do around the run: showing it, drawing it, filming it."""
+"""What `headrace train` and `headrace resume` do around the run: show it, draw it, film it."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def resume(
     return result
 
 
-def run_train(
-    config: RunConfig, *, out: Path | None, quiet: bool, video: bool, plot: bool
-) -> int:
+def run_train(config: RunConfig, *, out: Path | None, quiet: bool, video: bool, plot: bool) -> int:
     """Train; returns the exit code."""
     watch = _watch(quiet)
     run = _new(config, out, watch)
@@ -115,8 +113,8 @@ def _film(run: Run, config: RunConfig) -> None:
     from headrace.train.model import load_policy
     from headrace.train.video import film, write_gif
 
-    frames, _ = film(load_policy(run.folder), environment(config), config.settings.seed)
-    write_gif(run.folder / VIDEO, frames)
+    shown = film(load_policy(run.folder), environment(config), config.settings.seed)
+    write_gif(run.folder / VIDEO, shown)
 
 
 def _try(make: Callable[[], object], watch: Watch) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs: an algorithm fed by a collector, its folder, checkpoints, figures and evaluation.
 
-The package can be called, as `headrace.collect` can: `headrace.train(...)` is what the command does.
+The package can be called, as `headrace.collect` can: `headrace.train(...)` does what the command
+does.
 """
 
 import importlib

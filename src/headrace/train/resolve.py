@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from headrace.envs import registry
 from headrace.envs.spec import EnvSpec
@@ -62,11 +62,11 @@ def resolve(
     if env is None:
         raise HeadraceError("no environment is named")
     spec = _environment(env, how, options or {})
-    algo = algo or how.get("algo") or default_algorithm(spec)
-    kind, config_class = find_algorithm(algo)
-    check_spaces(algo, spec)
+    name: str = algo or how.get("algo") or default_algorithm(spec)
+    kind, config_class = find_algorithm(name)
+    check_spaces(name, spec)
     settings, algorithm = Settings(), config_class()
-    found = find_preset(spec.id, algo, preset or how.get("preset"))
+    found = find_preset(spec.id, name, preset or how.get("preset"))
     if found is not None:
         settings, algorithm = _layer(settings, algorithm, found.values, f"preset {found.name}")
     file |= file.pop("hyper_parameters", {})
@@ -78,7 +78,7 @@ def resolve(
     )
     return RunConfig(
         env=spec.id,
-        algo=algo,
+        algo=name,
         algorithm=algorithm,
         settings=settings,
         mode=mode,
@@ -94,8 +94,10 @@ def _environment(env: str, how: dict[str, Any], options: Mapping[str, Any]) -> E
     """With the file's options, if it is the file's environment, and those that were given."""
     if env != how.get("env"):
         return registry.spec(env, **options)
-    limit = {"max_episode_steps": how["max_episode_steps"] or 0} if "max_episode_steps" in how else {}
-    return registry.spec(env, **{**limit, **how.get("options", {}), **options})
+    before = dict(how.get("options", {}))
+    if "max_episode_steps" in how:
+        before["max_episode_steps"] = how["max_episode_steps"] or 0
+    return registry.spec(env, **{**before, **options})
 
 
 def _layer(
@@ -117,14 +119,11 @@ def _arrangement(
     """How, and from which definition, if nobody says: the fastest that there is."""
     if definition is not None:
         spec.require(definition, f"--definition {definition}")
-    possible = [name for name in (*COMPILED, "gym") if name in spec.definitions]
-    if definition is None:
-        definition = "gym" if mode == "async" and "gym" in possible else possible[0]
-    if mode is None:
-        mode = "compiled" if definition in COMPILED else "serial"
-    if mode == "compiled" and definition not in COMPILED:
+    fastest = next(name for name in (*COMPILED, "gym") if name in spec.definitions)
+    chosen = definition or cast(Definition, fastest)
+    if mode == "compiled" and chosen not in COMPILED:
         raise HeadraceError(
             f"--mode compiled needs a native or an array definition, and {spec.id} is to be "
-            f"trained by its {definition} one: --mode serial or async"
+            f"trained by its {chosen} one: --mode serial"
         )
-    return mode, definition
+    return mode or ("compiled" if chosen in COMPILED else "serial"), chosen

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -15,44 +16,54 @@ from headrace.train.stage import Act, Stage
 VIDEOS = "videos"
 """Folder in a run's: what it filmed as it went."""
 KEPT = 10
+"""How many of them, at most."""
 _SIDE = 360
 """Pixels of the longer side, at most."""
-_FPS = 25.0
+_FPS = 25
 """At most; of a faster environment some frames are left out."""
-_MOST_FRAMES = 600
+_MOST_STEPS = 2000
 
 
-def film(act: Act | None, spec: EnvSpec, seed: int = 0) -> tuple[list[Image.Image], float]:
-    """The pictures of one episode, or of its beginning, and its return; `act` None: at random.
+class Film(NamedTuple):
+    """An episode."""
 
-    An error says in one line why the environment cannot be drawn.
+    frames: list[Image.Image]
+    """Small ones, of few colours: what they take in memory is what the file will have."""
+    fps: float
+    total: float
+    """Its return."""
+
+
+def film(policy: Act | None, spec: EnvSpec, seed: int = 0) -> Film:
+    """Play and draw an episode: about 25 pictures for each second that it lasts.
+
+    A policy of None acts at random. An error says in one line why there is nothing to be seen.
     """
     stage = Stage(spec, seed)
     try:
         every = max(1, round(stage.fps / _FPS))
-        # GIF counts hundredths of a second, and viewers take less than two of them for ten.
-        duration = max(2, round(100 * every / stage.fps)) * 10
-        pictures = [_picture(stage, duration)]
-        while not stage.ended and len(pictures) < _MOST_FRAMES:
-            stage.step(act)
+        frames = [_picture(stage)]
+        while not stage.ended and stage.steps < _MOST_STEPS:
+            stage.step(policy)
             if stage.steps % every == 0 or stage.ended:
-                pictures.append(_picture(stage, duration))
-        return pictures, stage.score
+                frames.append(_picture(stage))
+        return Film(frames, stage.fps / every, stage.score)
     finally:
         stage.close()
 
 
-def write_gif(path: Path, pictures: list[Image.Image]) -> None:
+def write_gif(path: Path, shown: Film) -> None:
     """An animated picture that any browser shows."""
-    first, *rest = pictures
-    write_whole(
-        path, lambda file: first.save(file, "GIF", save_all=True, append_images=rest, loop=0)
-    )
+    first, *rest = shown.frames
+    # GIF counts hundredths of a second, and browsers take less than two of them for ten.
+    duration = max(2, round(100 / shown.fps)) * 10
+    options = {"save_all": True, "append_images": rest, "duration": duration, "loop": 0}
+    write_whole(path, lambda file: first.save(file, "GIF", **options))
 
 
-def keep_video(folder: Path, act: Act | None, spec: EnvSpec, env_steps: int) -> Path:
+def keep_video(folder: Path, policy: Act | None, spec: EnvSpec, env_steps: int) -> Path:
     """Film what a run has learnt so far into its folder, where the last few are kept."""
-    pictures, _ = film(act, spec)
+    shown = film(policy, spec)
     place = folder / VIDEOS
     try:
         place.mkdir(exist_ok=True)
@@ -61,14 +72,11 @@ def keep_video(folder: Path, act: Act | None, spec: EnvSpec, env_steps: int) -> 
     except OSError as error:
         raise HeadraceError(f"{place} cannot be written ({error.strerror})") from error
     path = place / f"step-{env_steps:014}.gif"
-    write_gif(path, pictures)
+    write_gif(path, shown)
     return path
 
 
-def _picture(stage: Stage, duration: int) -> Image.Image:
-    """Small, and of few colours: what is kept in memory is what the file will have."""
+def _picture(stage: Stage) -> Image.Image:
     image = Image.fromarray(stage.draw())
     image.thumbnail((_SIDE, _SIDE), Image.Resampling.BILINEAR)
-    picture = image.quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    picture.info["duration"] = duration
-    return picture
+    return image.quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
