@@ -7,7 +7,10 @@ import math
 import time
 from pathlib import Path
 
+import headrace
 from headrace.runtime.status import ProcessStatus, Rates, RunEvent, Status, StatusWriter
+from headrace.train.algorithms import make_algorithm
+from headrace.train.model import save_model
 
 ROLES = [("supervisor", 0), ("sampler", 0), ("sampler", 1), ("learner", 0), ("evaluator", 0)]
 
@@ -112,3 +115,11 @@ def metrics(now: Status, *, evaluated: bool) -> dict:
         "policy/entropy": 0.69 * math.exp(-now.elapsed / 200),
     }
     return line | ({"evaluation/return": now.eval_return} if evaluated else {})
+
+
+def save_policy(folder: Path, seed: int, **about) -> None:
+    """One that has learnt nothing yet."""
+    spec = headrace.spec("CartPole-v1")
+    algorithm = make_algorithm("ppo", spec, {}, "test")
+    params = algorithm.acting(algorithm.init(seed))
+    save_model(folder, algorithm, params, dataclasses.asdict(algorithm.config), **about)

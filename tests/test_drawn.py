@@ -2,12 +2,12 @@
 """Environments drawn, the agent in them, and videos of it."""
 
 import sys
-from dataclasses import asdict
 
 import gymnasium
 import numpy as np
 import pytest
 from PIL import Image, ImageSequence
+from recorded_run import save_policy
 
 import headrace
 from headrace.envs import registry
@@ -15,16 +15,8 @@ from headrace.envs.spec import EnvEntry
 from headrace.errors import HeadraceError
 from headrace.runtime.viewer.policy import SavedPolicies, SharedPolicies
 from headrace.train.algorithms import make_algorithm
-from headrace.train.model import save_model
 from headrace.train.stage import Stage
 from headrace.train.video import KEPT, film, keep_video, write_gif
-
-
-def save(folder, seed, **about):
-    spec = headrace.spec("CartPole-v1")
-    algorithm = make_algorithm("ppo", spec, {}, "test")
-    params = algorithm.acting(algorithm.init(seed))
-    save_model(folder, algorithm, params, asdict(algorithm.config), **about)
 
 
 def test_an_episode_is_gymnasiums_own():
@@ -144,14 +136,14 @@ def test_the_policy_that_plays_is_the_one_that_was_saved_last(tmp_path):
     policies = SavedPolicies(tmp_path)
     assert policies.act is None
     assert "random" in policies.name
-    save(tmp_path, seed=0, env_steps=2048)
+    save_policy(tmp_path, seed=0, env_steps=2048)
     policies.refresh()
     first = policies.act
     assert first is not None
     assert policies.name == "best policy, after 2,048 steps"
     policies.refresh()
     assert policies.act is first
-    save(tmp_path, seed=1, env_steps=4096)
+    save_policy(tmp_path, seed=1, env_steps=4096)
     policies.refresh()
     assert policies.name == "best policy, after 4,096 steps"
     (tmp_path / "model.safetensors").write_bytes(b"half of i")

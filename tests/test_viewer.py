@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 import asyncio
 import http.client
+import queue
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_run import status, write_run
+import setproctitle
+from recorded_run import save_policy, status, write_run
 from tornado.httpclient import HTTPClientError
 from watching import Frame, Page, Watching, on_page
 
 from headrace.errors import HeadraceError
-from headrace.runtime.viewer.server import listen
+from headrace.runtime.viewer.server import listen, serve
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +147,30 @@ def test_nonsense_is_passed_over(viewer):
     assert on_page(viewer.port, talk)
 
 
-def test_its_processes_are_named_and_jax_is_not_loaded(viewer):
-    proc = Path(f"/proc/{viewer.process.pid}")
-    assert (proc / "cmdline").read_text().strip("\0").startswith("headrace viewer CartPole-ppo")
-    assert "jaxlib" not in (proc / "maps").read_text()
+def test_its_process_is_named(viewer):
+    title = Path(f"/proc/{viewer.process.pid}/cmdline").read_text()
+    assert title.strip("\0 ").startswith("headrace viewer CartPole-ppo")
+
+
+def test_the_saved_policy_plays_without_jax(tmp_path):
+    folder = write_run(tmp_path / "run", seconds=3)
+    save_policy(folder, seed=0, env_steps=2048)
+
+    with Watching(folder) as watching:
+
+        def by(policy):
+            return lambda one: isinstance(one, Frame) and one.caption["policy"] == policy
+
+        async def talk(page):
+            await page.say({"visible": True})
+            await page.hear_until(by("best policy, after 2,048 steps"))
+            save_policy(folder, seed=1, env_steps=4096)
+            await page.hear_until(by("best policy, after 4,096 steps"))
+
+        on_page(watching.port, talk)
+        loaded = Path(f"/proc/{watching.process.pid}/maps").read_text()
+    assert "numpy" in loaded
+    assert "jaxlib" not in loaded
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -167,6 +190,25 @@ def test_a_signal_ends_it_cleanly(folder, number):
     assert seconds < 3
     assert close_code == 1001
     assert watching.rest == "", "nothing is complained of"
+
+
+def test_it_ends_when_its_supervisor_says_so(folder):
+    """As a process of a run: told by a function, in whatever thread, and deaf to SIGINT."""
+    told = threading.Event()
+    urls: queue.Queue[str] = queue.Queue()
+    arguments = {"ready": urls.put, "stop_asked": told.is_set}
+    title = setproctitle.getproctitle()
+    thread = threading.Thread(target=serve, args=(folder,), kwargs=arguments)
+    thread.start()
+    try:
+        port = int(urls.get(timeout=10).rstrip("/").rsplit(":", 1)[1])
+        assert get(port, "/")[0] == 200
+    finally:
+        told.set()
+        thread.join(5)
+        setproctitle.setproctitle(title)
+    assert not thread.is_alive()
+    assert [one.name for one in threading.enumerate()].count("player") == 0
 
 
 def test_a_killed_viewer_leaves_nothing(folder):

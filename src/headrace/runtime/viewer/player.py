@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import threading
 import time
@@ -29,6 +30,7 @@ from headrace.train.stage import Stage, advised, without_display
 FRAMES_PER_SECOND = 25.0
 SHARE = 0.25
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
+_NICENESS = 10
 _PAUSE_AT_END_S = 0.8
 _LOOK_FOR_WEIGHTS_S = 1.0
 
@@ -95,6 +97,8 @@ class Player(threading.Thread):
 
     def run(self) -> None:
         """Play."""
+        # Of this thread alone: whatever the machine has to do besides comes first.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         if not self._wait(lambda: self._watched):
             return
         without_display()  # before anything is imported that would look for one

@@ -38,6 +38,7 @@ from headrace.train.video import VIDEOS
 ADDRESS = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
 NEWS_EVERY_S = 1.0
+_STOP_LOOKED_FOR_S = 0.2
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _POLICY = (
     "default-src 'self'; connect-src 'self' ws:; img-src 'self' blob: data:; frame-ancestors 'none'"
@@ -51,16 +52,18 @@ def serve(
     ready: Callable[[str], object] | None = None,
     share: float = SHARE,
     policies: Callable[[], Policies] | None = None,
+    stop_asked: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Show a run on a page until SIGINT or SIGTERM; `ready` is told its URL. `port` 0: a free one.
+    """Show a run on a page; `ready` is told its URL. `port` 0: any that is free.
 
-    `share` is how much of a processor playing may take while somebody looks. `policies` makes who
-    plays; by default it is the best policy that the run has saved.
+    Until SIGINT, where that is not ignored, or SIGTERM, or `stop_asked`, which is looked at some
+    times a second. `share` is how much of a processor playing may take while somebody looks.
+    `policies` makes who plays; by default it is the best policy that the run has saved.
     """
     feed = Feed(Path(run_folder))
     with listen(port) as listening:
         setproctitle(f"headrace viewer {feed.run()['name']}")
-        asyncio.run(_serve(feed, listening, ready, share, policies))
+        asyncio.run(_serve(feed, listening, ready, share, policies, stop_asked))
 
 
 def listen(port: int) -> socket.socket:
@@ -83,26 +86,35 @@ async def _serve(
     ready: Callable[[str], object] | None,
     share: float,
     policies: Callable[[], Policies] | None,
+    stop_asked: Callable[[], bool],
 ) -> None:
-    stop = asyncio.Event()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stopping = asyncio.create_task(_stopped(stop_asked))
     hub = Hub(feed, share, policies)
     server = tornado.httpserver.HTTPServer(application(hub))
     server.add_socket(listening)
     telling = asyncio.create_task(hub.tell())
     if ready is not None:
         ready(f"http://{ADDRESS}:{listening.getsockname()[1]}/")
-    await asyncio.wait(
-        [telling, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED
-    )
+    ended, _ = await asyncio.wait([telling, stopping], return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     hub.close()
     await server.close_all_connections()
-    if telling.done():
-        telling.result()  # raises what ended it
-    telling.cancel()
+    for task in (telling, stopping):
+        task.cancel()
+    for task in ended:
+        task.result()  # raises what ended it, if it was an error
+
+
+async def _stopped(stop_asked: Callable[[], bool]) -> None:
+    """Returns when it is time to stop."""
+    stop = asyncio.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    while not (stop.is_set() or stop_asked()):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _STOP_LOOKED_FOR_S)
 
 
 class Hub:
