@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,7 @@ class _Loop:
             return self._plan.iteration * self._algorithm.config.epochs
         return self._plan.updates * self._plan.batch_size
 
-    def _tell(self, metrics: Mapping[str, Any]) -> None:
+    def _tell(self, metrics: dict[str, Any]) -> None:
         now = time.monotonic()
         if now - self._told_at < _TOLD_EVERY_S and self._done > 1:
             return

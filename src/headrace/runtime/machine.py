@@ -20,11 +20,10 @@ class Usage:
     def of(self, pid: int) -> tuple[float, int]:
         """Processors kept busy, and resident bytes."""
         try:
-            fields = (
-                Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
-            )
+            text = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
         except OSError:
             return 0.0, 0
+        fields = text.rpartition(")")[2].split()
         now, busy = time.monotonic(), (int(fields[11]) + int(fields[12])) / _TICK
         before, was_busy = self._last.get(pid, (now, busy))
         self._last[pid] = now, busy

@@ -70,17 +70,10 @@ class TwoDevices:
             batch = jax.tree.map(lambda rows, k=k: rows[k], batches)
             critic, values = self._critic(critic, of_actor, batch, seed, number)
             actor, acts = self._actor(actor, of_critic, seen[k], seed, number)
-            metrics.append((values, acts))
+            metrics.append(values | acts)
             number = number + np.uint32(1)
         state = kind(actor=actor, critic=critic, updates=number, seed=seed)
-        means = {
-            name: np.mean(
-                [np.asarray(part[name]) for both in metrics for part in both if name in part]
-            )
-            for both in metrics[:1]
-            for part in both
-            for name in part
-        }
+        means = {name: np.mean([np.asarray(one[name]) for one in metrics]) for name in metrics[0]}
         return Updated(state, self._vector(state), means)
 
     def _vector(self, state: State) -> Any:
