@@ -51,7 +51,7 @@ def require_memory(size: int, what: str) -> None:
     if free is not None and size > free - _LEFT:
         raise HeadraceError(
             f"{what} needs {megabytes(size)} of memory; {megabytes(max(0, free - _LEFT))} are free "
-            "besides what must stay so: give a smaller --replay-capacity"
+            "besides what must stay so: give a smaller --replay-size"
         )
 
 
