@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Acting, Algorithm
+from headrace.runtime.evaluator import NEWEST
 from headrace.train.model import CARD, MODEL, TrainedPolicy, load_policy
 from headrace.train.stage import Act
 
@@ -26,34 +27,38 @@ class Policies(Protocol):
 
 
 class SavedPolicies(Policies):
-    """Those that a run saves into its folder: the best so far, read again when there is another."""
+    """Those that a run saves into its folder: the last or the best, whichever is newer."""
 
     def __init__(self, folder: Path):
-        self._folder = folder
-        self._seen = 0.0
+        self._places = {folder: "best policy", folder / NEWEST: "newest policy"}
+        self._seen: tuple[float, Path] | None = None
         self.act = None
         self.name = "no policy yet: random actions"
         self.refresh()
 
     def refresh(self) -> None:
         """One that cannot be read, because it is just being replaced, is tried again later."""
-        written = self._written()
-        if written == self._seen:
+        found = [(when, place) for place in self._places if (when := _written(place))]
+        if not found or max(found) == self._seen:
             return
+        newest = max(found)
         try:
-            policy = load_policy(self._folder)
+            policy = load_policy(newest[1])
         except HeadraceError:
             return
-        self._seen = written
+        self._seen = newest
         self.act = policy
         steps = policy.card.get("env_steps")
-        self.name = "best policy" if steps is None else f"best policy, after {steps:,} steps"
+        after = "" if steps is None else f", after {steps:,} steps"
+        self.name = f"{self._places[newest[1]]}{after}"
 
-    def _written(self) -> float:
-        try:
-            return max((self._folder / name).stat().st_mtime for name in (MODEL, CARD))
-        except FileNotFoundError:
-            return self._seen
+
+def _written(place: Path) -> float:
+    """When; 0 where there is none."""
+    try:
+        return max((place / name).stat().st_mtime for name in (MODEL, CARD))
+    except FileNotFoundError:
+        return 0.0
 
 
 class Weights(Protocol):

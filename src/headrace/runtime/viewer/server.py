@@ -80,6 +80,12 @@ def listen(port: int) -> socket.socket:
     return listening
 
 
+def free_port() -> int:
+    """One that was free a moment ago."""
+    with listen(0) as listening:
+        return listening.getsockname()[1]
+
+
 async def _serve(
     feed: Feed,
     listening: socket.socket,
