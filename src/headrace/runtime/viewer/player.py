@@ -30,7 +30,7 @@ from headrace.train.stage import Stage, advised, without_display
 FRAMES_PER_SECOND = 25.0
 SHARE = 0.25
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
-_NICENESS = 10
+_NICENESS = 5
 _PAUSE_AT_END_S = 0.8
 _LOOK_FOR_WEIGHTS_S = 1.0
 

@@ -34,7 +34,7 @@ function connect(wait = 500) {
   socket.binaryType = "arraybuffer";
   socket.onopen = () => { wait = 500; $("#banner").hidden = true; attend(); };
   socket.onclose = () => {
-    set("#banner", "The viewer has ended, or cannot be reached. What it showed last stays here; trying again …");
+    set("#banner", "The viewer has ended, as it does with its run, or cannot be reached. What it showed last stays here. To see the run again: headrace watch RUN");
     $("#banner").hidden = false;
     showState("gone");
     setTimeout(() => connect(Math.min(2 * wait, 10000)), wait);
@@ -103,12 +103,12 @@ function showMoment() {
     set(`#rate-${name} .value`, short(rate));
   }
   const fill = moment.ring_fill;
-  $("#ring").hidden = moment.mode === "compiled" && fill === null;
+  $("#ring").hidden = fill === null;
   set("#ring .value", fill === null ? "–" : percent(fill));
-  set("#ring-note", moment.ring_capacity ? `of ${short(moment.ring_capacity)} transitions` : fill === null ? "this algorithm keeps none" : "");
+  set("#ring-note", moment.ring_capacity ? `of ${short(moment.ring_capacity)} transitions` : "");
   $("#ring .gauge i").style.width = `${100 * (fill ?? 0)}%`;
   const mean = moment.staleness_mean, bound = moment.staleness_bound;
-  $("#staleness").hidden = moment.mode === "compiled" && mean === null;
+  $("#staleness").hidden = mean === null;
   set("#staleness .value", short(mean));
   set("#staleness-note", ["mean", moment.staleness_max === null ? "" : `at most ${short(moment.staleness_max)}`,
     bound === null ? "" : `bound ${short(bound)}`].filter(Boolean).join(", "));

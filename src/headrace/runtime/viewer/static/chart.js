@@ -99,7 +99,7 @@ export class Chart {
 
   drawAxes() {
     const { left, right, low, high, margin, w, h, x, y } = this.scale;
-    for (const tick of ticks(low, high, Math.max(2, h / 50))) {
+    for (const tick of ticks(low, high, Math.max(3, h / 50))) {
       element("line", { class: "grid", x1: margin.left, x2: margin.left + w, y1: y(tick), y2: y(tick) }, this.svg);
       element("text", { x: margin.left - 7, y: y(tick) + 4, "text-anchor": "end" }, this.svg).textContent = this.format(tick);
     }

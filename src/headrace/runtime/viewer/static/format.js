@@ -39,4 +39,4 @@ export function bytes(count) {
   return count < 1e9 ? `${Math.round(count / 1e6)} MB` : `${(count / 1e9).toFixed(1)} GB`;
 }
 
-export const percent = (share) => `${share > 0.1 ? Math.round(100 * share) : digits(100 * share)} %`;
+export const percent = (share) => `${share >= 0.1 ? Math.round(100 * share) : Number((100 * share).toFixed(1))} %`;
