@@ -60,8 +60,12 @@ def train_on(
         before, settings=replaced(before.settings, changed, "headrace resume")
     )
     with RunFolder(path) as folder:
-        loaded = folder.checkpoints(config.settings.keep_checkpoints).newest(watch.say)
-        if at_its_end(config.settings, loaded.meta):
+        checkpoints, loaded = folder.checkpoints(config.settings.keep_checkpoints), None
+        if checkpoints.paths():
+            loaded = checkpoints.newest(watch.say)
+        else:
+            watch.say(f"{path} has no checkpoint yet: the run begins again")
+        if loaded is not None and at_its_end(config.settings, loaded.meta):
             raise HeadraceError(
                 f"{path} is at its end, {loaded.meta['env_steps']:,} environment steps; "
                 "give it more --total-steps, another --until or --time-limit"
