@@ -245,6 +245,7 @@ NB_MODULE(_native, m) {
   bind_chess(m);
   bind_draws(m);
   bind_limits(m);
+  bind_mlp(m);
   bind_xla(m);
 }
 
