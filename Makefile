@@ -14,7 +14,7 @@ SANITIZED := build/native-sanitized
 PLAIN := build/native-plain
 THREADED := build/native-threaded
 
-.PHONY: demo test test-python test-native test-slow lint format bench clean check-machine
+.PHONY: demo test test-python test-native test-slow lint format bench clean check-machine check-browser
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -22,7 +22,7 @@ demo: $(VENV)/installed
 
 test: test-native test-python
 
-test-python: $(VENV)/installed-dev
+test-python: $(VENV)/installed-dev check-browser
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(VENV)/installed-dev
@@ -75,6 +75,17 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@$(PIP) install -q -c constraints.txt setuptools wheel  # python-chess comes as source
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -q -c constraints.txt --no-build-isolation -e ".[dev,mpi,torch]"
 	@touch $@
+
+# The tests of `headrace watch` look at its page in Chromium; where there is none, they are skipped.
+check-browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium, for the tests of headrace watch"; \
+	  (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) \
+	    > build/chromium.log 2>&1 || { tail -3 build/chromium.log; \
+	    echo "chromium cannot be installed: the tests that need it are skipped"; }; \
+	else echo "no chromium: the tests that need it are skipped (Debian, Ubuntu: apt-get install chromium)"; fi
 
 check-machine:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \

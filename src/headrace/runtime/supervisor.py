@@ -120,9 +120,9 @@ class Supervisor:
                 )
             )
         if plan.settings.view:
-            from headrace.runtime.watching import watcher
+            from headrace.runtime.watching import viewer  # the page's server is not for all runs
 
-            self.crew.start(Member("viewer", 0, lambda _: watcher(plan.folder), None))
+            self.crew.start(Member("viewer", 0, viewer(plan), None, nice=5))
 
     def _supervise(self) -> Ending:
         while True:
