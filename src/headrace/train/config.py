@@ -131,14 +131,6 @@ class RunConfig:
     evaluation_env: str | None = None
     """What evaluations are played in, where it is another: one with an opponent inside."""
 
-    def __post_init__(self) -> None:
-        samples = self.settings.num_envs * self.settings.steps
-        parts = getattr(self.algorithm, "minibatches", 1)
-        if samples % parts:
-            raise HeadraceError(
-                f"num_envs x steps is {samples:,}, which does not divide into {parts} minibatches"
-            )
-
     def to_json(self) -> dict[str, Any]:
         """One flat object, with the algorithm's in a place of its own; `from_json` reads it."""
         out = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
