@@ -64,8 +64,9 @@ class Settings:
     sampling_rate: float | None = None
     """Asynchronous: environment steps a second that samplers make together and do not exceed; by
     default as many as they can."""
-    largest_batch: int = 8192
-    """Asynchronous, off-policy: the tuner goes no further."""
+    largest_batch: int | None = None
+    """Asynchronous, off-policy: the tuner raises the batch no further; by default twice the
+    algorithm's own, which learns as well."""
     staleness: int = 4
     """Asynchronous, on-policy: versions of the policy after which a rollout is thrown away."""
     tune: bool = True
