@@ -8,6 +8,7 @@ an entry point in the group "headrace.environments" whose target is a function t
 from __future__ import annotations
 
 import contextlib
+import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymnasiumSpec
 
 from headrace.envs.spec import EnvEntry, EnvSpec
-from headrace.errors import HeadraceError, unknown
+from headrace.errors import ExtraMissingError, HeadraceError, unknown
 
 _entries: dict[str, EnvEntry] = {}
 _plugins_loaded = False
@@ -88,11 +89,30 @@ def _find(name: str) -> EnvEntry:
     for entry in _entries.values():
         if name in (entry.id, gymnasium_id(entry.id)):
             return entry
+    name = _after_import(name)
     found = gymnasium.registry.get(name)
     if found is None or found.entry_point is None:
         theirs = {one for one in gymnasium.registry if not one.startswith("headrace/")}
         raise unknown("environment", name, {*_entries, *theirs}, _entries)
     return EnvEntry(name, gym=_BareMaker(found), max_episode_steps=found.max_episode_steps)
+
+
+def _after_import(name: str) -> str:
+    """The id of "module:id", as Gymnasium takes it: the module is imported first.
+
+    Atari's ids need no such prefix: who asks for ALE/Pong-v5 can mean but one package.
+    """
+    module, _, rest = name.rpartition(":")
+    try:
+        if name.startswith("ALE/"):
+            importlib.import_module("ale_py")
+        elif module:
+            importlib.import_module(module)
+    except ImportError as error:
+        if not module:
+            raise ExtraMissingError(name, "atari") from error
+        raise HeadraceError(f"{name}: {error}") from error
+    return rest
 
 
 @dataclass(frozen=True)
