@@ -66,9 +66,10 @@ def spec(
 ) -> EnvSpec:
     """The environment of this name with these options; an error names near matches.
 
-    Besides names there are "package.module:Class", or any callable: what it gives, with the options,
-    is a Gymnasium environment. An option `wrappers`, "package.module:Class" or several with commas
-    between, puts these around it, the last outermost; then there is the gym definition alone.
+    Besides names there are "package.module:Class", or any callable: what it gives, with the
+    options, is a Gymnasium environment. An option `wrappers`, "package.module:Class" or several
+    with commas between, puts these around it, the last outermost; then there is the gym definition
+    alone.
 
     `max_episode_steps` overrides the registered time limit; 0 removes it.
     """

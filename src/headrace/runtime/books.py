@@ -121,8 +121,11 @@ class Books:
     def event(self, text: str) -> None:
         """Something worth a line."""
         self._events.append(shown.RunEvent(time.time(), text))
-        if "restarted" in text:
-            self._watch.say(text)
+
+    def say(self, text: str) -> None:
+        """An event that whoever watches is told as well."""
+        self.event(text)
+        self._watch.say(text)
 
     def tell(self) -> None:
         """The moment, to whoever watches and to the log."""

@@ -149,9 +149,7 @@ class Crew:
         member.process = None
         self._after_death(member)
         failure = member.failure
-        member.reason = (
-            failure.rstrip().splitlines()[-1] if failure and not member.blames_user else failure
-        ) or ending
+        member.reason = _in_short(failure) or ending
         if member.vital or member.blames_user:
             if member.blames_user:
                 raise HeadraceError(failure)
@@ -200,6 +198,12 @@ class Crew:
                 with contextlib.suppress(OSError):
                     member.process.kill()
                 member.process = None
+
+
+def _in_short(failure: str) -> str:
+    """The line of a traceback that names the error: notes may follow it."""
+    lines = [line for line in failure.splitlines() if line and not line.startswith((" ", "("))]
+    return lines[-1] if lines else ""
 
 
 def _said(failure: str) -> str:

@@ -17,10 +17,12 @@ from headrace.runtime.supervisor import Supervisor
 from headrace.train import trees
 from headrace.train.checkpoint import Loaded
 from headrace.train.config import RunConfig, config_from_json, environment, replaced
+from headrace.train.files import write_json
 from headrace.train.run_folder import CONFIG, RunFolder, read_config
 from headrace.train.session import at_its_end, evaluation_environment, make_algorithm_of
 from headrace.train.watch import Run, Watch
 
+TUNED = "tuned.json"
 StopAsked = Callable[[], bool]
 
 
@@ -79,10 +81,29 @@ def _run(
     books = Books(config, folder, watch, None if loaded is None else loaded.meta)
     try:
         plan = make_plan(config, folder.path, algorithm, acting)
+        if should_tune(plan):
+            plan = _tuned(plan, books)
         checkpoint = None if loaded is None else loaded.path
         return Supervisor(plan, acting, books, stop_asked, checkpoint).run()
     finally:
         books.close()
+
+
+def should_tune(plan: Plan) -> bool:
+    """Whether anything is left open that measuring could tell."""
+    settings = plan.settings
+    if not settings.tune or settings.lock_step:
+        return False
+    given = [settings.samplers, plan.on_policy or settings.envs_per_sampler]
+    return not all([*given, plan.on_policy or settings.updates_per_dispatch])
+
+
+def _tuned(plan: Plan, books: Books) -> Plan:
+    from headrace.runtime.tuner import applied, tune
+
+    choice = tune(plan, books.say)
+    write_json(plan.folder / TUNED, choice.to_json())
+    return applied(plan, choice)
 
 
 def make_plan(config: RunConfig, folder: Path, algorithm: Algorithm, acting: Any) -> Plan:

@@ -72,7 +72,7 @@ class Supervisor:
             silence_limit=settings.silence_limit,
             failures_in_a_row=settings.failures_in_a_row,
             after_death=self._free,
-            say=books.event,
+            say=books.say,
         )
 
     def run(self) -> Run:

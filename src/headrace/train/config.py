@@ -64,8 +64,9 @@ class Settings:
     sampling_rate: float | None = None
     """Asynchronous: environment steps a second that samplers make together and do not exceed; by
     default as many as they can."""
-    largest_batch: int = 8192
-    """Asynchronous, off-policy: the tuner goes no further."""
+    largest_batch: int | None = None
+    """Asynchronous, off-policy: the tuner raises the batch no further; by default twice the
+    algorithm's own, which learns as well."""
     staleness: int = 4
     """Asynchronous, on-policy: versions of the policy after which a rollout is thrown away."""
     tune: bool = True
@@ -129,14 +130,6 @@ class RunConfig:
     """What the defaults were taken from."""
     evaluation_env: str | None = None
     """What evaluations are played in, where it is another: one with an opponent inside."""
-
-    def __post_init__(self) -> None:
-        samples = self.settings.num_envs * self.settings.steps
-        parts = getattr(self.algorithm, "minibatches", 1)
-        if samples % parts:
-            raise HeadraceError(
-                f"num_envs x steps is {samples:,}, which does not divide into {parts} minibatches"
-            )
 
     def to_json(self) -> dict[str, Any]:
         """One flat object, with the algorithm's in a place of its own; `from_json` reads it."""

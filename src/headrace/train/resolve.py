@@ -32,6 +32,7 @@ HOW = tuple(
     if item.name not in ("settings", "algorithm")
 )
 """Names in a file that are neither settings nor hyper-parameters."""
+NO_PRESET = "none"
 COMPILED = ("native", "array")
 """Definitions that go into one program with the update."""
 EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0"}
@@ -66,7 +67,8 @@ def resolve(
     kind, config_class = find_algorithm(name)
     check_spaces(name, spec)
     settings, algorithm = Settings(), config_class()
-    found = find_preset(spec.id, name, preset or how.get("preset"))
+    asked = preset or how.get("preset")
+    found = None if asked == NO_PRESET else find_preset(spec.id, name, asked)
     if found is not None:
         settings, algorithm = _layer(settings, algorithm, found.values, f"preset {found.name}")
     file |= file.pop("hyper_parameters", {})
@@ -124,6 +126,6 @@ def _arrangement(
     if mode == "compiled" and chosen not in COMPILED:
         raise HeadraceError(
             f"--mode compiled needs a native or an array definition, and {spec.id} is to be "
-            f"trained by its {chosen} one: --mode serial"
+            f"trained by its {chosen} one: --mode async or serial"
         )
-    return mode or ("compiled" if chosen in COMPILED else "serial"), chosen
+    return mode or ("compiled" if chosen in COMPILED else "async"), chosen
