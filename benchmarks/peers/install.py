@@ -77,6 +77,13 @@ RECIPES = {
         ),
         from_source="pufferlib==3.0.0",
     ),
+    "sbx": Recipe(
+        "SBX 0.28, Stable-Baselines3 in JAX",
+        (
+            (TORCH,),
+            (TORCH, "sbx-rl==0.28.0", "gymnasium[classic-control,mujoco]"),
+        ),
+    ),
     "sb3": Recipe(
         "Stable-Baselines3 2.9.2",
         (

@@ -5,6 +5,8 @@ envs = headrace.make_vec("CartPole-v1", num_envs=1024)       # a gymnasium.vecto
 batch = headrace.collect("CartPole-v1", num_envs=20, steps=32)
 source = headrace.make_collector("CartPole-v1", rung="native-fused", num_envs=4096, steps=32)
 batch = source.collect()                                      # again and again
+run = headrace.train("CartPole-v1", until=475)                # a folder with everything in it
+policy = headrace.load_policy(run.folder)                     # policy(obs) -> action
 """
 
 import importlib
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
     from headrace.envs.spec import EnvSpec
     from headrace.policy import MlpPolicy, Policy, PolicyKey
     from headrace.report.ladder import ladder
+    from headrace.report.training import resume, train
+    from headrace.train.model import TrainedPolicy, load_policy
+    from headrace.train.watch import Run
 else:
-    from headrace import collect  # the package, which is the function as well
+    from headrace import collect, train  # packages, which are the functions as well
 
 __version__ = "0.1.0"
 
@@ -38,9 +43,13 @@ _HOMES = {
     "Dataset": "headrace.collect.dataset",
     "ladder": "headrace.report.ladder",
     "load": "headrace.collect.dataset",
+    "load_policy": "headrace.train.model",
     "make_collector": "headrace.collect.rungs",
     "register": "headrace.envs.registry",
+    "resume": "headrace.report.training",
+    "Run": "headrace.train.watch",
     "spec": "headrace.envs.registry",
+    "TrainedPolicy": "headrace.train.model",
 }
 
 __all__ = [
@@ -53,15 +62,20 @@ __all__ = [
     "MlpPolicy",
     "Policy",
     "PolicyKey",
+    "Run",
+    "TrainedPolicy",
     "WorkerDiedError",
     "__version__",
     "collect",
     "ladder",
     "load",
+    "load_policy",
     "make_collector",
     "make_vec",
     "register",
+    "resume",
     "spec",
+    "train",
 ]
 
 

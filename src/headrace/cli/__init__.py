@@ -18,8 +18,11 @@ import tyro
 from headrace import __version__
 from headrace.cli.collect import Collect
 from headrace.cli.envs import Envs
+from headrace.cli.eval import Eval
 from headrace.cli.ladder import Ladder
 from headrace.cli.play import Play
+from headrace.cli.resume import Resume
+from headrace.cli.train import Train, train_command
 from headrace.errors import HeadraceError
 
 INTERRUPTED = 130
@@ -29,6 +32,9 @@ DESCRIPTION = """Reinforcement-learning experience at the hardware's limit.
 headrace COMMAND --help explains a command; headrace --version prints the version."""
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "train": Train,
+    "resume": Resume,
+    "eval": Eval,
     "ladder": Ladder,
     "collect": Collect,
     "play": Play,
@@ -46,8 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[:1] == ["--version"]:
             print(f"headrace {__version__}")
             return 0
+        commands = COMMANDS
+        if given[:1] == ["train"]:
+            commands = COMMANDS | {"train": train_command(given[1:])}
         command = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="headrace", description=DESCRIPTION, args=given or ["--help"]
+            commands, prog="headrace", description=DESCRIPTION, args=given or ["--help"]
         )
         return command.run()
     except HeadraceError as error:

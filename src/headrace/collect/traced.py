@@ -165,6 +165,28 @@ class TracedCollector(Collector):
             final_to_play=out.next_to_play,
         )
 
+    def scanned(
+        self, state: Any, seen: Seen, params: Any, clock: Array, steps: int
+    ) -> tuple[Any, Seen, Any]:
+        """Steps of a policy as a part of another program, from the step `clock`, one word, on.
+
+        Rows [steps, N, ...] of what `Step` says, without what follows a reset; actions; what was
+        `Seen`; and the policy's own outputs.
+        """
+        moment = Moment(self._policy.who, clock, None)
+
+        def one(carry: tuple[Any, Seen], t: Array) -> tuple[tuple[Any, Seen], Any]:
+            state, seen, row = self._row(*carry, params, moment, None, t)
+            return (state, seen), row
+
+        (state, seen), rows = lax.scan(one, (state, seen), jnp.arange(steps))
+        return state, seen, rows
+
+    @property
+    def seen(self) -> Seen:
+        """What there is to see of all environments now."""
+        return self._seen
+
     def _run(
         self,
         state: Any,

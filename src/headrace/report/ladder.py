@@ -12,8 +12,8 @@ from headrace.collect.mpi_launch import in_mpi_program
 from headrace.collect.rungs import rung_class
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
+from headrace.interrupt import Interrupts
 from headrace.report.format import duration, quantity
-from headrace.report.interrupt import Interrupts
 from headrace.report.limits import Limit, Yardsticks, count_operations
 from headrace.report.machine import this_machine
 from headrace.report.measure import BatchFacts, Measurement, measure

@@ -13,7 +13,7 @@ import numpy as np
 from headrace.collect.base import Collector, Request
 from headrace.collect.batch import Batch
 from headrace.collect.rungs import rung_class
-from headrace.report.interrupt import Interrupts
+from headrace.interrupt import Interrupts
 
 
 @dataclass(frozen=True)

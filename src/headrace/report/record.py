@@ -24,7 +24,7 @@ from headrace.collect.rungs import fastest, rung_class
 from headrace.envs.registry import spec as find_spec
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
-from headrace.report.interrupt import PostponedInterrupt
+from headrace.interrupt import PostponedInterrupt
 from headrace.report.rates import Rates
 
 INTERRUPTED = 130

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks over images and boards, channels last: one text but for the convolution itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.envs.array.namespace import Array, Namespace
+from headrace.learn.networks import RELU_GAIN, Dense, dense, dense_init, orthogonal
+
+
+def convolve(ns: Namespace, params: Dense, x: Array, stride: int = 1, same: bool = False) -> Array:
+    """[B, H, W, inputs] to [B, H', W', outputs]; `same`: with zeros around, so that H' is H."""
+    height, width, _, outputs = params.weight.shape
+    if ns.name == "jax":
+        from jax import lax
+
+        out = lax.conv_general_dilated(
+            x,
+            params.weight,
+            (stride, stride),
+            "SAME" if same else "VALID",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+        return out + params.bias
+    if same:
+        x = np.pad(x, ((0, 0), _around(height), _around(width), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (height, width), (1, 2))
+    windows = windows[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)  # [B, H', W', h, w, c]
+    rows = windows.reshape((*windows.shape[:3], -1))
+    return rows @ params.weight.reshape(-1, outputs) + params.bias
+
+
+def _around(size: int) -> tuple[int, int]:
+    return (size - 1) // 2, size // 2
+
+
+def convolution_init(
+    generator: np.random.Generator, size: int, inputs: int, outputs: int, gain: float = RELU_GAIN
+) -> Dense:
+    """A square kernel, orthogonal from its inputs to its outputs."""
+    weight = orthogonal(generator, (size, size, inputs, outputs), gain)
+    return Dense(weight, np.zeros(outputs, np.float32))
+
+
+class ConvolutionalParams(NamedTuple):
+    """Kernels, and the layer behind them."""
+
+    kernels: tuple[Dense, ...]
+    last: Dense
+
+
+@dataclass(frozen=True)
+class Convolutional:
+    """The small network for images of Mnih et al. (2013): two kernels and a layer."""
+
+    shape: tuple[int, int, int]
+    kernels: tuple[tuple[int, int, int], ...] = ((16, 8, 4), (32, 4, 2))
+    """Channels, size and stride of each."""
+    features: int = 256
+
+    @property
+    def channels_first(self) -> bool:
+        """Whether the frames come before rows and columns, as Gymnasium stacks them."""
+        return self.shape[0] < self.shape[2]
+
+    def init(self, generator: np.random.Generator) -> ConvolutionalParams:
+        """Orthogonal, with the gain of rectified layers."""
+        sizes = self.shape[1:] if self.channels_first else self.shape[:2]
+        inputs = self.shape[0] if self.channels_first else self.shape[2]
+        kernels = []
+        for channels, size, stride in self.kernels:
+            kernels.append(convolution_init(generator, size, inputs, channels))
+            sizes = tuple((side - size) // stride + 1 for side in sizes)
+            inputs = channels
+        return ConvolutionalParams(
+            tuple(kernels),
+            dense_init(generator, int(np.prod(sizes)) * inputs, self.features, RELU_GAIN),
+        )
+
+    def apply(self, ns: Namespace, params: ConvolutionalParams, obs: Array) -> Array:
+        """Bytes become numbers from 0 to 1."""
+        scale = np.float32(1 / 255 if obs.dtype == np.uint8 else 1)
+        x = ns.to_float(obs) * scale
+        if self.channels_first:
+            x = ns.xp.moveaxis(x, 1, -1)
+        for kernel, (_, _, stride) in zip(params.kernels, self.kernels, strict=True):
+            x = ns.xp.maximum(convolve(ns, kernel, x, stride), 0)
+        return ns.xp.maximum(dense(params.last, x.reshape((x.shape[0], -1))), 0)
+
+
+class ResidualParams(NamedTuple):
+    """The first kernel, and two for each block."""
+
+    first: Dense
+    blocks: tuple[tuple[Dense, Dense], ...]
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A board's squares through residual blocks, to as many features for each square."""
+
+    shape: tuple[int, int, int]
+    """Rows, columns, planes."""
+    channels: int = 64
+    blocks: int = 4
+
+    @property
+    def features(self) -> int:
+        """Of all squares together."""
+        return self.shape[0] * self.shape[1] * self.channels
+
+    def init(self, generator: np.random.Generator) -> ResidualParams:
+        """A block adds nothing at first: so that any number of them can be stacked."""
+        channels = self.channels
+        return ResidualParams(
+            convolution_init(generator, 3, self.shape[2], channels),
+            tuple(
+                (
+                    convolution_init(generator, 3, channels, channels),
+                    convolution_init(generator, 3, channels, channels, 0.0),
+                )
+                for _ in range(self.blocks)
+            ),
+        )
+
+    def map(self, ns: Namespace, params: ResidualParams, obs: Array) -> Array:
+        """Features [B, rows, columns, channels]. Planes are 0 and 1, or counts, on a log scale."""
+        x = ns.xp.log2(1 + ns.to_float(obs))
+        x = ns.xp.maximum(convolve(ns, params.first, x, same=True), 0)
+        for first, second in params.blocks:
+            inner = ns.xp.maximum(convolve(ns, first, x, same=True), 0)
+            x = ns.xp.maximum(x + convolve(ns, second, inner, same=True), 0)
+        return x
+
+    def apply(self, ns: Namespace, params: ResidualParams, obs: Array) -> Array:
+        """The same in one row for each observation."""
+        return self.map(ns, params, obs).reshape((obs.shape[0], -1))

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proximal policy optimisation (Schulman et al., 2017): discrete, continuous, masked, by turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from headrace.envs.array.namespace import Array, Namespace, namespace
+from headrace.envs.philox import policy_uniforms
+from headrace.envs.spec import EnvSpec
+from headrace.errors import HeadraceError
+from headrace.learn import adam, chance, normaliser
+from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkName, actor_critic
+from headrace.learn.algorithm import Algorithm, Metrics, Rollout
+from headrace.learn.distributions import ActionRange, Categorical, Gaussian, standard_normals
+from headrace.learn.networks import Activation
+from headrace.learn.normaliser import Moments
+from headrace.learn.returns import advantages, discounted_sums, turn_signs
+from headrace.policy import Policy, PolicyKey, legal_actions
+
+_SHUFFLE = 32
+"""The stream of the learner's random words that orders samples."""
+_FINEST = 4096
+"""Samples up to which each is shuffled by itself."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a run of PPO is set to."""
+
+    learning_rate: float = 3e-4
+    """Adam's, at the beginning."""
+    clip: float = 0.2
+    """How far the new policy's probability of an action may be taken from the old one's."""
+    anneal_steps: int = 0
+    """Environment steps over which learning rate and clip fall linearly to 0; 0: never."""
+    discount: float = 0.99
+    """What a reward counts one step later: γ."""
+    trace: float = 0.95
+    """How far advantages look beyond one step: λ of GAE."""
+    epochs: int = 4
+    """How often each sample is learnt from."""
+    minibatches: int = 4
+    """Into how many parts the samples are divided, each for one step of the optimiser."""
+    value_weight: float = 0.5
+    """Of half the squared error of the values, in the loss."""
+    entropy_weight: float = 0.0
+    """Of the policy's entropy, as a bonus."""
+    max_grad_norm: float = 0.5
+    """A longer gradient is shortened to this."""
+    normalise_advantages: bool = True
+    """Whether a minibatch's advantages are brought to mean 0 and deviation 1."""
+    normalise_observations: bool = False
+    """Whether the network sees observations less their mean, over their deviation, so far."""
+    scale_rewards: bool = False
+    """Whether rewards are divided by the deviation of discounted returns so far."""
+    network: NetworkName = "auto"
+    """"mlp", "conv" for images, "residual" for boards; "auto" goes by the observations."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the layers of "mlp"."""
+    activation: Activation = "tanh"
+    """Behind each of them."""
+    separate: bool = True
+    """Whether the value has layers of its own, in "mlp"."""
+    channels: int = 64
+    """Features of each square, in "residual"."""
+    blocks: int = 4
+    """Residual blocks."""
+    log_std: float = 0.0
+    """The logarithm of continuous actions' deviation at the beginning, where 1 is half a range."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "clip", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise HeadraceError(f"{name} is {getattr(self, name)}; it must be more than 0")
+        for name in ("discount", "trace"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise HeadraceError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
+        for name in ("epochs", "minibatches"):
+            if getattr(self, name) < 1:
+                raise HeadraceError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+class PpoActing(NamedTuple):
+    """What a policy needs; `observations` is () where they are not normalised."""
+
+    params: ActorCriticParams
+    observations: Any
+
+
+class PpoState(NamedTuple):
+    """All that is learnt, and what learning goes on from."""
+
+    params: ActorCriticParams
+    adam: adam.Adam
+    observations: Any
+    """Moments, or () where observations are not normalised."""
+    rewards: Any
+    """Moments of discounted sums, or () where rewards are not scaled."""
+    seed: Array
+    rollouts: Array
+    """How many were learnt from: one word."""
+
+
+class Samples(NamedTuple):
+    """What is learnt from, in the order of a rollout, and then in minibatches."""
+
+    obs: Array
+    action: Array
+    """As the distribution has it: from 0, or before it is taken to the environment's range."""
+    log_prob: Array
+    """When it was chosen."""
+    advantage: Array
+    value_target: Array
+    mask: Array | None
+
+
+class Ppo(Algorithm):
+    """PPO for one environment; a sample's ratio is to the policy that chose its action."""
+
+    name = "ppo"
+    on_policy = True
+    config: Config
+
+    def __init__(self, spec: EnvSpec, config: Config | None = None):
+        super().__init__(spec, config or Config())
+        self.network = network_of(spec, self.config)
+
+    def init(self, seed: int) -> PpoState:
+        """A policy that prefers nothing yet."""
+        config = self.config
+        params = self.network.init(np.random.default_rng(seed))
+        shape = self.spec.observation_space.shape or ()
+        return PpoState(
+            params,
+            adam.no_steps(params),
+            normaliser.no_moments(shape) if config.normalise_observations else (),
+            normaliser.no_moments() if config.scale_rewards else (),
+            chance.seed_words(seed),
+            np.zeros((), np.uint32),
+        )
+
+    def acting(self, state: PpoState) -> PpoActing:
+        """The network, and how observations are normalised."""
+        return PpoActing(state.params, state.observations)
+
+    def policy(self, library: Literal["numpy", "jax"], *, deterministic: bool = False) -> Policy:
+        """Chance by its probabilities, or the likeliest action."""
+        return Policy(PpoPolicy(self.spec, self.network, library, deterministic), library)
+
+    def update(self, state: PpoState, experience: Rollout) -> tuple[PpoState, Metrics]:
+        """All epochs over one rollout [T, N]."""
+        import jax
+        import jax.numpy as jnp
+
+        config, rollout = self.config, experience
+        state, samples = self._samples(state, rollout)
+        size = rollout.reward.size
+        left = 1.0
+        if config.anneal_steps:
+            done = state.rollouts.astype(jnp.float32) * (size / config.anneal_steps)
+            left = jnp.maximum(1 - done, 0)
+        order, blocks = self._order(state, size)
+
+        def shaped(rows: Array) -> Array:  # [T, N, ...] to [blocks, samples of a block, ...]
+            return rows.reshape((blocks, -1, *rows.shape[2:]))
+
+        in_blocks = jax.tree.map(shaped, samples)
+
+        def one(carry: Any, chosen: Array) -> Any:
+            params, moments = carry
+            part = jax.tree.map(lambda rows: rows[chosen].reshape((-1, *rows.shape[2:])), in_blocks)
+            gradient, metrics = jax.grad(self._loss, has_aux=True)(params, part, left)
+            norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradient)))
+            shorter = jnp.minimum(1, config.max_grad_norm / (norm + 1e-6))
+            gradient = jax.tree.map(lambda leaf: leaf * shorter, gradient)
+            return adam.step(params, moments, gradient, config.learning_rate * left), metrics
+
+        (params, moments), metrics = jax.lax.scan(one, (state.params, state.adam), order)
+        names = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clipped")
+        means = dict(zip(names, metrics.mean(axis=0), strict=True))
+        state = state._replace(params=params, adam=moments, rollouts=state.rollouts + 1)
+        return state, means
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of the optimiser in an `update`."""
+        return self.config.epochs * self.config.minibatches
+
+    def _samples(self, state: PpoState, rollout: Rollout) -> tuple[PpoState, Samples]:
+        """With advantages, and what the normalisers have learnt from the rollout."""
+        ns, config = namespace("jax"), self.config
+        reward, moments = rollout.reward, state.rewards
+        if config.scale_rewards:
+            ended = rollout.terminated | rollout.truncated
+            sums = discounted_sums(reward, ended, config.discount)
+            moments = normaliser.add(ns, moments, sums)
+            reward = normaliser.scaled(ns, moments, reward)
+        value = rollout.extras["value"]
+        advantage = advantages(
+            reward,
+            rollout.terminated,
+            rollout.truncated,
+            value,
+            self._next_values(state, rollout),
+            turn_signs(ns, rollout.to_play, rollout.next_to_play),
+            config.discount,
+            config.trace,
+        )
+        samples = Samples(
+            obs=self._seen(state.observations, rollout.obs),
+            action=self._as_drawn(rollout),
+            log_prob=rollout.extras["log_prob"],
+            advantage=advantage,
+            value_target=advantage + value,
+            mask=rollout.mask,
+        )
+        # What the policy saw is what is learnt from; the next rollout sees the new moments.
+        if config.normalise_observations:
+            state = state._replace(observations=normaliser.add(ns, state.observations, rollout.obs))
+        return state._replace(rewards=moments), samples
+
+    def _next_values(self, state: PpoState, rollout: Rollout) -> Array:
+        """V(next) [T, N]: the values of the next row, but where an episode was cut off."""
+        import jax
+        import jax.numpy as jnp
+
+        def values(obs: Array) -> Array:
+            flat = obs.reshape((-1, *obs.shape[2:]))
+            seen = self._seen(state.observations, flat)
+            return self.network.values(namespace("jax"), state.params, seen).reshape(obs.shape[:2])
+
+        value, cut = rollout.extras["value"], rollout.truncated[:-1]
+        last = values(rollout.next_obs[-1:])
+        # Those whose value counts though no row holds it are rare: compute all, or none.
+        earlier = jax.lax.cond(
+            cut.any(),
+            lambda: jnp.where(cut, values(rollout.next_obs[:-1]), value[1:]),
+            lambda: value[1:],
+        )
+        return jnp.concatenate([earlier, last])
+
+    def _order(self, state: PpoState, size: int) -> tuple[Array, int]:
+        """Which blocks are in each minibatch [epochs * minibatches, ...], and how many there are.
+
+        Blocks are consecutive samples; in each epoch they are dealt out anew.
+        """
+        import jax.numpy as jnp
+
+        config = self.config
+        if size % config.minibatches:
+            raise HeadraceError(
+                f"{size} samples do not divide into {config.minibatches} minibatches"
+            )
+        blocks = size
+        while blocks > _FINEST and blocks % 2 == 0 and (blocks // 2) % config.minibatches == 0:
+            blocks //= 2
+        words = chance.words(state.seed, state.rollouts, _SHUFFLE, config.epochs * blocks)
+        order = jnp.argsort(words.reshape((config.epochs, blocks)), axis=1)
+        return order.reshape((config.epochs * config.minibatches, -1)), blocks
+
+    def _loss(
+        self, params: ActorCriticParams, part: Samples, left: Array | float
+    ) -> tuple[Array, Array]:
+        """Of a minibatch [B, ...]: the clipped objective, the values' error and the entropy."""
+        import jax.numpy as jnp
+
+        config, ns = self.config, namespace("jax")
+        outputs, value = self.network.apply(ns, params, part.obs)
+        distribution = self._distribution(ns, params, outputs, part.mask)
+        log_ratio = distribution.log_prob(part.action) - part.log_prob
+        ratio = jnp.exp(log_ratio)
+
+        advantage = part.advantage
+        if config.normalise_advantages:
+            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        clip = config.clip * left
+        gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
+        policy_loss = -gain.mean()
+        value_loss = 0.5 * ((value - part.value_target) ** 2).mean()
+        entropy = distribution.entropy().mean()
+        loss = policy_loss + config.value_weight * value_loss - config.entropy_weight * entropy
+        kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimate: unbiased, never below 0
+        clipped = (jnp.abs(ratio - 1) > clip).mean()
+        return loss, jnp.stack([policy_loss, value_loss, entropy, kl, clipped])
+
+    def _seen(self, moments: Moments | tuple, obs: Array) -> Array:
+        return seen(namespace("jax"), moments, obs)
+
+    def _as_drawn(self, rollout: Rollout) -> Array:
+        space = self.spec.action_space
+        if isinstance(space, gymnasium.spaces.Discrete):
+            return rollout.action.astype(np.int32) - int(space.start)
+        return rollout.extras["drawn"]
+
+    def _distribution(
+        self, ns: Namespace, params: ActorCriticParams, outputs: Array, mask: Array | None
+    ) -> Categorical | Gaussian:
+        return distribution(ns, params, outputs, mask)
+
+
+@dataclass(frozen=True)
+class PpoPolicy:
+    """`(acting, obs, mask, key) -> action, extras`, for NumPy or JAX."""
+
+    spec: EnvSpec
+    network: ActorCritic
+    library: Literal["numpy", "jax"]
+    deterministic: bool
+
+    def __call__(
+        self, acting: PpoActing, obs: Array, mask: Array | None, key: PolicyKey
+    ) -> tuple[Array, dict[str, Array]]:
+        """The extras are `log_prob`, `value`, and `drawn` of continuous actions."""
+        ns = namespace(self.library)
+        params, space = acting.params, self.spec.action_space
+        outputs, value = self.network.apply(ns, params, seen(ns, acting.observations, obs))
+        chosen = distribution(ns, params, outputs, mask)
+        if isinstance(chosen, Categorical):
+            assert isinstance(space, gymnasium.spaces.Discrete)
+            if self.deterministic:
+                action = chosen.mode()
+            else:
+                action = chosen.sample(policy_uniforms(ns, key, 1)[0])
+            extras = {"log_prob": chosen.log_prob(action), "value": value}
+            return (action + int(space.start) if space.start else action), extras
+        if self.deterministic:
+            drawn = chosen.mode()
+        else:
+            uniforms = policy_uniforms(ns, key, 2 * outputs.shape[-1])
+            drawn = chosen.sample(standard_normals(ns, uniforms))
+        extras = {"log_prob": chosen.log_prob(drawn), "value": value, "drawn": drawn}
+        return ActionRange(space).to_env(ns, drawn), extras
+
+
+def seen(ns: Namespace, moments: Moments | tuple, obs: Array) -> Array:
+    """Observations as the network gets them."""
+    return normaliser.normalise(ns, moments, obs) if isinstance(moments, Moments) else obs
+
+
+def distribution(
+    ns: Namespace, params: ActorCriticParams, outputs: Array, mask: Array | None
+) -> Categorical | Gaussian:
+    """Of actions, from the network's outputs [B, n]."""
+    if params.log_std.shape[0]:
+        return Gaussian(ns, outputs, params.log_std)
+    legal = None if mask is None else legal_actions(ns, mask, outputs.shape[-1])
+    return Categorical(ns, outputs, legal)
+
+
+def network_of(spec: EnvSpec, config: Config) -> ActorCritic:
+    """The network that a configuration asks for."""
+    return actor_critic(
+        spec,
+        network=config.network,
+        hidden=config.hidden,
+        activation=config.activation,
+        separate=config.separate,
+        channels=config.channels,
+        blocks=config.blocks,
+        log_std=config.log_std,
+    )

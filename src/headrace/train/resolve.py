@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what was asked for to everything that a run needs, checked before anything is made.
+
+What counts, first to last: what was given; the file; the preset; the algorithm's own defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.envs import registry
+from headrace.envs.spec import EnvSpec
+from headrace.errors import HeadraceError, unknown
+from headrace.train.algorithms import check_spaces, default_algorithm, find_algorithm
+from headrace.train.config import (
+    ABOUT,
+    Definition,
+    Mode,
+    RunConfig,
+    Settings,
+    read_config_file,
+    replaced,
+)
+from headrace.train.presets import find_preset
+
+HOW = tuple(
+    item.name
+    for item in dataclasses.fields(RunConfig)
+    if item.name not in ("settings", "algorithm")
+)
+"""Names in a file that are neither settings nor hyper-parameters."""
+COMPILED = ("native", "array")
+"""Definitions that go into one program with the update."""
+EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0"}
+"""Where self-play says nothing of strength: the same game, with an opponent inside."""
+
+
+def resolve(
+    env: str | None,
+    *,
+    algo: str | None = None,
+    preset: str | None = None,
+    mode: Mode | None = None,
+    definition: Definition | None = None,
+    options: Mapping[str, Any] | None = None,
+    config_file: Path | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """Fill in what was not given; raise for what cannot be done.
+
+    `given` are settings and hyper-parameters by their names; `options` the environment's, and
+    max_episode_steps.
+    """
+    file, where = {}, f"--config {config_file}"
+    if config_file is not None:
+        file = {k: v for k, v in read_config_file(config_file).items() if k not in ABOUT}
+    how = {name: file.pop(name) for name in HOW if name in file}
+    env = env or how.get("env")
+    if env is None:
+        raise HeadraceError("no environment is named")
+    spec = _environment(env, how, options or {})
+    name: str = algo or how.get("algo") or default_algorithm(spec)
+    kind, config_class = find_algorithm(name)
+    check_spaces(name, spec)
+    settings, algorithm = Settings(), config_class()
+    found = find_preset(spec.id, name, preset or how.get("preset"))
+    if found is not None:
+        settings, algorithm = _layer(settings, algorithm, found.values, f"preset {found.name}")
+    file |= file.pop("hyper_parameters", {})
+    settings, algorithm = _layer(settings, algorithm, file, where)
+    settings, algorithm = _layer(settings, algorithm, given or {}, "train")
+    kind(spec, algorithm)  # it knows what else must be
+    mode, definition = _arrangement(
+        spec, mode or how.get("mode"), definition or how.get("definition")
+    )
+    return RunConfig(
+        env=spec.id,
+        algo=name,
+        algorithm=algorithm,
+        settings=settings,
+        mode=mode,
+        definition=definition,
+        options=dict(spec.options),
+        max_episode_steps=spec.max_episode_steps,
+        preset=None if found is None else found.name,
+        evaluation_env=how.get("evaluation_env", EVALUATED_IN.get(spec.id)),
+    )
+
+
+def _environment(env: str, how: dict[str, Any], options: Mapping[str, Any]) -> EnvSpec:
+    """With the file's options, if it is the file's environment, and those that were given."""
+    if env != how.get("env"):
+        return registry.spec(env, **options)
+    before = dict(how.get("options", {}))
+    if "max_episode_steps" in how:
+        before["max_episode_steps"] = how["max_episode_steps"] or 0
+    return registry.spec(env, **{**before, **options})
+
+
+def _layer(
+    settings: Settings, algorithm: Any, values: Mapping[str, Any], where: str
+) -> tuple[Settings, Any]:
+    """Both with these values instead of their own."""
+    ours = {item.name for item in dataclasses.fields(settings)}
+    theirs = {item.name for item in dataclasses.fields(algorithm)}
+    for name in values:
+        if name not in ours | theirs:
+            raise HeadraceError(f"{where}: {unknown('setting', name, ours | theirs | {*HOW})}")
+    settings = replaced(settings, {k: v for k, v in values.items() if k in ours}, where)
+    return settings, replaced(algorithm, {k: v for k, v in values.items() if k in theirs}, where)
+
+
+def _arrangement(
+    spec: EnvSpec, mode: Mode | None, definition: Definition | None
+) -> tuple[Mode, Definition]:
+    """How, and from which definition, if nobody says: the fastest that there is."""
+    if definition is not None:
+        spec.require(definition, f"--definition {definition}")
+        chosen = definition
+    else:
+        preferred: tuple[Definition, ...] = ("native", "array", "gym")
+        chosen = next(name for name in preferred if name in spec.definitions)
+    if mode == "compiled" and chosen not in COMPILED:
+        raise HeadraceError(
+            f"--mode compiled needs a native or an array definition, and {spec.id} is to be "
+            f"trained by its {chosen} one: --mode serial"
+        )
+    return mode or ("compiled" if chosen in COMPILED else "serial"), chosen

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training in one process, in lock-step: a collector on the host, then the update, and again.
+
+It takes any Gymnasium environment, and any of the host's rungs; the updates are those of the other
+arrangements. So it is also what they are compared with, and the place for a debugger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from headrace.collect.base import Collector, Request
+from headrace.collect.rungs import rung_class
+from headrace.envs.spec import EnvSpec
+from headrace.learn.algorithm import Acting, Algorithm, Metrics, State
+from headrace.learn.replay import Ring
+from headrace.train.learners import Learner, OffPolicyLearner, OnPolicyLearner, mean_metrics
+from headrace.train.trainer import Progress
+
+RUNGS = {"gym": "python", "array": "numpy", "native": "openmp"}
+"""What makes experience on the host, by the definition it is made from."""
+
+
+class SerialState(NamedTuple):
+    """All that a run is."""
+
+    learner: State
+    ring: Ring | None
+    """What off-policy algorithms learn from."""
+    envs: dict[str, np.ndarray]
+    """Where native environments are; the others, which cannot say, start anew on a resume."""
+    env_steps: np.ndarray
+    updates: np.ndarray
+    update_frames: np.ndarray
+
+
+class SerialTrainer:
+    """Collects on the host with the NumPy policy, and learns with JAX.
+
+    The same arguments and as many iterations give the same state. Continued by `load_state`,
+    native environments go on where they were; others begin new episodes, with seeds that nothing
+    had before.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        spec: EnvSpec,
+        *,
+        num_envs: int = 1,
+        steps: int = 1,
+        seed: int = 0,
+        definition: str = "gym",
+        updates: int | None = None,
+        replay_size: int = 100_000,
+        learning_starts: int = 1000,
+    ):
+        """The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`."""
+        self.algorithm = algorithm
+        self.num_envs, self.steps = num_envs, steps
+        self._rung = rung_class(RUNGS[definition])
+        self._request = Request(spec, num_envs, steps, algorithm.policy("numpy"), seed)
+        self._collector: Collector = self._rung(self._request)
+        self._learn: Learner
+        if algorithm.on_policy:
+            self._learn = OnPolicyLearner(algorithm)
+        else:
+            count = num_envs * steps if updates is None else updates
+            self._learn = OffPolicyLearner(algorithm, count, replay_size, learning_starts)
+        self._learner, self._ring = algorithm.init(seed), self._learn.ring(self._request)
+        self._env_steps = self._updates = self._frames = 0
+        self._generation = self._update = 0.0
+
+    @property
+    def state(self) -> SerialState:
+        """All there is, copied where the next iteration writes it."""
+        saves = type(self._collector).save is not Collector.save
+        return SerialState(
+            self._learner,
+            self._ring,
+            self._collector.save() if saves else {},
+            np.array(self._env_steps),
+            np.array(self._updates),
+            np.array(self._frames),
+        )
+
+    def load_state(self, tree: SerialState) -> None:
+        """Continue."""
+        self._learner, self._ring = tree.learner, tree.ring
+        self._env_steps, self._updates = int(tree.env_steps), int(tree.updates)
+        self._frames = int(tree.update_frames)
+        if tree.envs:
+            self._collector.restore(tree.envs)
+            return
+        self._collector.close()
+        children = np.random.SeedSequence([self._request.seed, self._env_steps])
+        seed = int(children.generate_state(1, np.uint64)[0])
+        self._collector = self._rung(replace(self._request, seed=seed))
+
+    def advance(self, iterations: int) -> Progress:
+        """Collect and learn, so many times."""
+        ends: list[tuple[np.ndarray, np.ndarray]] = []
+        metrics: list[Metrics] = []
+        for _ in range(iterations):
+            begin = perf_counter()
+            batch = self._collector.collect(self.acting())
+            returns, lengths = batch.episodes()
+            ends.append((returns.copy(), lengths.copy()))
+            middle = perf_counter()
+            learnt = self._learn(self._learner, self._ring, batch)
+            self._learner, self._ring = learnt.learner, learnt.ring
+            self._generation += middle - begin
+            self._update += perf_counter() - middle
+            self._env_steps += self.num_envs * self.steps
+            self._updates += learnt.updates
+            self._frames += learnt.frames
+            if learnt.updates:
+                metrics.append(learnt.metrics)
+        returns, lengths = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+        return Progress(
+            self._env_steps,
+            self._updates,
+            mean_metrics(metrics),
+            returns,
+            lengths,
+            self._frames,
+            self._generation,
+            self._update,
+        )
+
+    def acting(self) -> Acting:
+        """What the policy needs now."""
+        return jax.tree.map(np.asarray, self.algorithm.acting(self._learner))
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._collector.close()

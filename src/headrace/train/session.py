@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run put together: trainer, evaluation, folder and loop, by what the configuration says."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headrace.envs import registry
+from headrace.envs.spec import EnvSpec
+from headrace.errors import HeadraceError
+from headrace.learn.algorithm import Acting, Algorithm
+from headrace.train.algorithms import find_algorithm
+from headrace.train.config import RunConfig, Settings, config_from_json, environment, only, replaced
+from headrace.train.evaluate import evaluate
+from headrace.train.run_folder import CONFIG, RunFolder, read_config
+from headrace.train.runner import Runner
+from headrace.train.trainer import Trainer
+from headrace.train.watch import Run, Watch
+
+EVALUATION_SEED = 1 << 40
+"""Added to the run's: no environment is evaluated in that is trained in."""
+MakeTrainer = Callable[[RunConfig, EnvSpec], Trainer]
+
+
+def train_new(
+    config: RunConfig,
+    path: Path,
+    watch: Watch,
+    stop_asked: Callable[[], bool],
+    make: MakeTrainer | None = None,
+) -> Run:
+    """A new run in a new folder."""
+    spec = environment(config)
+    trainer = (make or make_trainer)(config, spec)
+    try:
+        with RunFolder.create(path, config) as folder:
+            return _runner(config, spec, trainer, folder, watch, stop_asked).run()
+    finally:
+        trainer.close()
+
+
+def train_on(
+    path: Path,
+    changed: Mapping[str, Any],
+    watch: Watch,
+    stop_asked: Callable[[], bool],
+    make: MakeTrainer | None = None,
+) -> Run:
+    """A run continued from its newest checkpoint, with these settings changed."""
+    told = read_config(path)
+    before = config_from_json(told, str(path / CONFIG))
+    config = dataclasses.replace(
+        before, settings=replaced(before.settings, changed, "headrace resume")
+    )
+    with RunFolder(path) as folder:
+        loaded = folder.checkpoints(config.settings.keep_checkpoints).newest(watch.say)
+        if _at_its_end(config.settings, loaded.meta):
+            raise HeadraceError(
+                f"{path} is at its end, {loaded.meta['env_steps']:,} environment steps; "
+                "give it more --total-steps, another --until or --time-limit"
+            )
+        spec = environment(config)
+        trainer = (make or make_trainer)(config, spec)
+        try:
+            runner = _runner(config, spec, trainer, folder, watch, stop_asked)
+            runner.continue_from(loaded)
+            if config != before:
+                folder.write_config(config)
+            return runner.run()
+        finally:
+            trainer.close()
+
+
+def make_algorithm_of(config: RunConfig, spec: EnvSpec) -> Algorithm:
+    """The algorithm that the configuration says."""
+    return find_algorithm(config.algo)[0](spec, config.algorithm)
+
+
+def make_trainer(config: RunConfig, spec: EnvSpec) -> Trainer:
+    """In the arrangement that the configuration says; the asynchronous one is made elsewhere."""
+    algorithm, settings = make_algorithm_of(config, spec), config.settings
+    arguments: dict[str, Any] = {"num_envs": settings.num_envs, "steps": settings.steps}
+    arguments |= {"seed": settings.seed, "definition": config.definition}
+    if not algorithm.on_policy:
+        names = ("updates", "replay_size", "learning_starts")
+        arguments |= {name: getattr(settings, name) for name in names}
+    if config.mode == "serial":
+        from headrace.train.serial import SerialTrainer as Kind
+    elif algorithm.on_policy:
+        from headrace.train.compiled import CompiledTrainer as Kind
+    else:
+        from headrace.train.compiled_offpolicy import CompiledOffPolicyTrainer as Kind
+    return Kind(algorithm, spec, **arguments)
+
+
+def evaluation_environment(config: RunConfig, definition: str | None = None) -> EnvSpec:
+    """What the run's policy is evaluated in, by this definition or the one it was trained by."""
+    spec = environment(config)
+    if config.evaluation_env is not None:
+        spec = registry.spec(config.evaluation_env, **config.options)
+    return only(spec, definition or config.definition)
+
+
+def _runner(
+    config: RunConfig,
+    spec: EnvSpec,
+    trainer: Trainer,
+    folder: RunFolder,
+    watch: Watch,
+    stop_asked: Callable[[], bool],
+) -> Runner:
+    settings, algorithm = config.settings, trainer.algorithm
+    played = evaluation_environment(config)
+
+    def score(acting: Acting) -> np.ndarray:
+        seed = EVALUATION_SEED + settings.seed
+        return evaluate(algorithm, acting, played, settings.evaluation_episodes, seed)
+
+    return Runner(config, trainer, folder, score, watch, stop_asked)
+
+
+def _at_its_end(settings: Settings, meta: dict[str, Any]) -> bool:
+    """Whether nothing is left to do after this checkpoint."""
+    if meta["env_steps"] >= settings.total_steps:
+        return True
+    if settings.time_limit is not None and meta["seconds"] >= settings.time_limit:
+        return True
+    score = meta["score"]
+    return settings.until is not None and score is not None and score >= settings.until
