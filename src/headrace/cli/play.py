@@ -10,7 +10,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from headrace.cli.arguments import Whole
 
-Side = Annotated[str | None, arg(metavar="human|random|greedy", help_behavior_hint="")]
+Side = Annotated[str | None, arg(metavar="human|random|greedy|RUN", help_behavior_hint="")]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Play:
     env: Annotated[Positional[str], arg(metavar="ENV")] = "Chess-v0"
     """Environment: Chess-v0."""
     white: Side = None
-    """Who plays white: you, one who plays any move, or one who takes what he can. (default: human;
-    with --black human, random)"""
+    """Who plays white: you, one who plays any move, one who takes what he can, or what a run (its
+    folder) has learnt. (default: human; with --black human, random)"""
     black: Side = None
     """Who plays black. (default: random; with a machine for --white, human)"""
     fen: Annotated[str | None, arg(metavar="FEN", help_behavior_hint="")] = None

@@ -166,14 +166,23 @@ class TracedCollector(Collector):
         )
 
     def scanned(
-        self, state: Any, seen: Seen, params: Any, clock: Array, steps: int
+        self,
+        state: Any,
+        seen: Seen,
+        params: Any,
+        clock: Array,
+        steps: int,
+        who: Identity | None = None,
     ) -> tuple[Any, Seen, Any]:
         """Steps of a policy as a part of another program, from the step `clock`, one word, on.
+
+        `who` is the collector's own; a program that takes it as an argument is not compiled anew
+        for every seed.
 
         Rows [steps, N, ...] of what `Step` says, without what follows a reset; actions; what was
         `Seen`; and the policy's own outputs.
         """
-        moment = Moment(self._policy.who, clock, None)
+        moment = Moment(self.who if who is None else who, clock, None)
 
         def one(carry: tuple[Any, Seen], t: Array) -> tuple[tuple[Any, Seen], Any]:
             state, seen, row = self._row(*carry, params, moment, None, t)
@@ -181,6 +190,11 @@ class TracedCollector(Collector):
 
         (state, seen), rows = lax.scan(one, (state, seen), jnp.arange(steps))
         return state, seen, rows
+
+    @property
+    def who(self) -> Identity:
+        """Whose random numbers the policy draws."""
+        return self._policy.who
 
     @property
     def seen(self) -> Seen:

@@ -39,7 +39,7 @@ def no_steps(params: Any) -> Adam:
     return Adam(zeros, tree_map(np.copy, zeros), np.zeros((), np.float32))
 
 
-def step(params: Any, adam: Adam, gradient: Any, learning_rate: float) -> tuple[Any, Adam]:
+def step(params: Any, adam: Adam, gradient: Any, learning_rate: Array | float) -> tuple[Any, Adam]:
     """Parameters after one step against the gradient. JAX arrays."""
     import jax
     import jax.numpy as jnp

@@ -86,6 +86,9 @@ class Algorithm(ABC):
     def policy(self, library: Literal["numpy", "jax"], *, deterministic: bool = False) -> Policy:
         """Who acts: exploring as the algorithm does, or choosing what it holds best."""
 
+    def check_size(self, size: int) -> None:  # noqa: B027 - most take any
+        """Raise unless `update` takes rollouts of so many samples."""
+
     @abstractmethod
     def update(self, state: State, experience: Any) -> tuple[State, Metrics]:
         """Learn from one rollout, or from one batch of transitions."""

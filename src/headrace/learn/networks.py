@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
@@ -35,11 +35,11 @@ class Network(Protocol):
         """How many numbers come out."""
         ...
 
-    def init(self, generator: np.random.Generator) -> tuple:
+    def init(self, generator: np.random.Generator) -> Any:
         """Parameters to begin with."""
         ...
 
-    def apply(self, ns: Namespace, params: tuple, obs: Array) -> Array:
+    def apply(self, ns: Namespace, params: Any, obs: Array) -> Array:
         """Features [B, features] of observations [B, ...]."""
         ...
 

@@ -9,23 +9,24 @@ from typing import Any, Literal, NamedTuple
 import gymnasium
 import numpy as np
 
-from headrace.envs.array.namespace import Array, Namespace, namespace
-from headrace.envs.philox import policy_uniforms
+from headrace.envs.array.namespace import Array, namespace
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn import adam, chance, normaliser
+from headrace.learn.actor import ActorCriticActing, ActorCriticPolicy, distribution, seen
 from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkName, actor_critic
 from headrace.learn.algorithm import Algorithm, Metrics, Rollout
-from headrace.learn.distributions import ActionRange, Categorical, Gaussian, standard_normals
 from headrace.learn.networks import Activation
-from headrace.learn.normaliser import Moments
 from headrace.learn.returns import advantages, discounted_sums, turn_signs
-from headrace.policy import Policy, PolicyKey, legal_actions
+from headrace.policy import Policy
 
 _SHUFFLE = 32
 """The stream of the learner's random words that orders samples."""
 _FINEST = 4096
 """Samples up to which each is shuffled by itself."""
+
+METRICS = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clipped")
+"""What an update tells: means over its minibatches."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,6 @@ class Config:
                 raise HeadraceError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
-class PpoActing(NamedTuple):
-    """What a policy needs; `observations` is () where they are not normalised."""
-
-    params: ActorCriticParams
-    observations: Any
-
-
 class PpoState(NamedTuple):
     """All that is learnt, and what learning goes on from."""
 
@@ -128,7 +122,17 @@ class Ppo(Algorithm):
 
     def __init__(self, spec: EnvSpec, config: Config | None = None):
         super().__init__(spec, config or Config())
-        self.network = network_of(spec, self.config)
+        config = self.config
+        self.network: ActorCritic = actor_critic(
+            spec,
+            network=config.network,
+            hidden=config.hidden,
+            activation=config.activation,
+            separate=config.separate,
+            channels=config.channels,
+            blocks=config.blocks,
+            log_std=config.log_std,
+        )
 
     def init(self, seed: int) -> PpoState:
         """A policy that prefers nothing yet."""
@@ -144,13 +148,13 @@ class Ppo(Algorithm):
             np.zeros((), np.uint32),
         )
 
-    def acting(self, state: PpoState) -> PpoActing:
+    def acting(self, state: PpoState) -> ActorCriticActing:
         """The network, and how observations are normalised."""
-        return PpoActing(state.params, state.observations)
+        return ActorCriticActing(state.params, state.observations)
 
     def policy(self, library: Literal["numpy", "jax"], *, deterministic: bool = False) -> Policy:
         """Chance by its probabilities, or the likeliest action."""
-        return Policy(PpoPolicy(self.spec, self.network, library, deterministic), library)
+        return Policy(ActorCriticPolicy(self.spec, self.network, library, deterministic), library)
 
     def update(self, state: PpoState, experience: Rollout) -> tuple[PpoState, Metrics]:
         """All epochs over one rollout [T, N]."""
@@ -181,8 +185,7 @@ class Ppo(Algorithm):
             return adam.step(params, moments, gradient, config.learning_rate * left), metrics
 
         (params, moments), metrics = jax.lax.scan(one, (state.params, state.adam), order)
-        names = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clipped")
-        means = dict(zip(names, metrics.mean(axis=0), strict=True))
+        means: Metrics = dict(zip(METRICS, metrics.mean(axis=0), strict=True))
         state = state._replace(params=params, adam=moments, rollouts=state.rollouts + 1)
         return state, means
 
@@ -190,6 +193,13 @@ class Ppo(Algorithm):
     def steps_per_update(self) -> int:
         """Steps of the optimiser in an `update`."""
         return self.config.epochs * self.config.minibatches
+
+    def check_size(self, size: int) -> None:
+        """Raise unless rollouts of so many samples can be divided."""
+        if size % self.config.minibatches:
+            raise HeadraceError(
+                f"{size} samples do not divide into {self.config.minibatches} minibatches"
+            )
 
     def _samples(self, state: PpoState, rollout: Rollout) -> tuple[PpoState, Samples]:
         """With advantages, and what the normalisers have learnt from the rollout."""
@@ -212,7 +222,7 @@ class Ppo(Algorithm):
             config.trace,
         )
         samples = Samples(
-            obs=self._seen(state.observations, rollout.obs),
+            obs=seen(ns, state.observations, rollout.obs),
             action=self._as_drawn(rollout),
             log_prob=rollout.extras["log_prob"],
             advantage=advantage,
@@ -229,10 +239,12 @@ class Ppo(Algorithm):
         import jax
         import jax.numpy as jnp
 
+        ns = namespace("jax")
+
         def values(obs: Array) -> Array:
             flat = obs.reshape((-1, *obs.shape[2:]))
-            seen = self._seen(state.observations, flat)
-            return self.network.values(namespace("jax"), state.params, seen).reshape(obs.shape[:2])
+            value = self.network.values(ns, state.params, seen(ns, state.observations, flat))
+            return value.reshape(obs.shape[:2])
 
         value, cut = rollout.extras["value"], rollout.truncated[:-1]
         last = values(rollout.next_obs[-1:])
@@ -251,12 +263,8 @@ class Ppo(Algorithm):
         """
         import jax.numpy as jnp
 
-        config = self.config
-        if size % config.minibatches:
-            raise HeadraceError(
-                f"{size} samples do not divide into {config.minibatches} minibatches"
-            )
-        blocks = size
+        config, blocks = self.config, size
+        self.check_size(size)
         while blocks > _FINEST and blocks % 2 == 0 and (blocks // 2) % config.minibatches == 0:
             blocks //= 2
         words = chance.words(state.seed, state.rollouts, _SHUFFLE, config.epochs * blocks)
@@ -271,8 +279,8 @@ class Ppo(Algorithm):
 
         config, ns = self.config, namespace("jax")
         outputs, value = self.network.apply(ns, params, part.obs)
-        distribution = self._distribution(ns, params, outputs, part.mask)
-        log_ratio = distribution.log_prob(part.action) - part.log_prob
+        policy = distribution(ns, params, outputs, part.mask)
+        log_ratio = policy.log_prob(part.action) - part.log_prob
         ratio = jnp.exp(log_ratio)
 
         advantage = part.advantage
@@ -282,85 +290,14 @@ class Ppo(Algorithm):
         gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
         policy_loss = -gain.mean()
         value_loss = 0.5 * ((value - part.value_target) ** 2).mean()
-        entropy = distribution.entropy().mean()
+        entropy = policy.entropy().mean()
         loss = policy_loss + config.value_weight * value_loss - config.entropy_weight * entropy
         kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimate: unbiased, never below 0
         clipped = (jnp.abs(ratio - 1) > clip).mean()
         return loss, jnp.stack([policy_loss, value_loss, entropy, kl, clipped])
-
-    def _seen(self, moments: Moments | tuple, obs: Array) -> Array:
-        return seen(namespace("jax"), moments, obs)
 
     def _as_drawn(self, rollout: Rollout) -> Array:
         space = self.spec.action_space
         if isinstance(space, gymnasium.spaces.Discrete):
             return rollout.action.astype(np.int32) - int(space.start)
         return rollout.extras["drawn"]
-
-    def _distribution(
-        self, ns: Namespace, params: ActorCriticParams, outputs: Array, mask: Array | None
-    ) -> Categorical | Gaussian:
-        return distribution(ns, params, outputs, mask)
-
-
-@dataclass(frozen=True)
-class PpoPolicy:
-    """`(acting, obs, mask, key) -> action, extras`, for NumPy or JAX."""
-
-    spec: EnvSpec
-    network: ActorCritic
-    library: Literal["numpy", "jax"]
-    deterministic: bool
-
-    def __call__(
-        self, acting: PpoActing, obs: Array, mask: Array | None, key: PolicyKey
-    ) -> tuple[Array, dict[str, Array]]:
-        """The extras are `log_prob`, `value`, and `drawn` of continuous actions."""
-        ns = namespace(self.library)
-        params, space = acting.params, self.spec.action_space
-        outputs, value = self.network.apply(ns, params, seen(ns, acting.observations, obs))
-        chosen = distribution(ns, params, outputs, mask)
-        if isinstance(chosen, Categorical):
-            assert isinstance(space, gymnasium.spaces.Discrete)
-            if self.deterministic:
-                action = chosen.mode()
-            else:
-                action = chosen.sample(policy_uniforms(ns, key, 1)[0])
-            extras = {"log_prob": chosen.log_prob(action), "value": value}
-            return (action + int(space.start) if space.start else action), extras
-        if self.deterministic:
-            drawn = chosen.mode()
-        else:
-            uniforms = policy_uniforms(ns, key, 2 * outputs.shape[-1])
-            drawn = chosen.sample(standard_normals(ns, uniforms))
-        extras = {"log_prob": chosen.log_prob(drawn), "value": value, "drawn": drawn}
-        return ActionRange(space).to_env(ns, drawn), extras
-
-
-def seen(ns: Namespace, moments: Moments | tuple, obs: Array) -> Array:
-    """Observations as the network gets them."""
-    return normaliser.normalise(ns, moments, obs) if isinstance(moments, Moments) else obs
-
-
-def distribution(
-    ns: Namespace, params: ActorCriticParams, outputs: Array, mask: Array | None
-) -> Categorical | Gaussian:
-    """Of actions, from the network's outputs [B, n]."""
-    if params.log_std.shape[0]:
-        return Gaussian(ns, outputs, params.log_std)
-    legal = None if mask is None else legal_actions(ns, mask, outputs.shape[-1])
-    return Categorical(ns, outputs, legal)
-
-
-def network_of(spec: EnvSpec, config: Config) -> ActorCritic:
-    """The network that a configuration asks for."""
-    return actor_critic(
-        spec,
-        network=config.network,
-        hidden=config.hidden,
-        activation=config.activation,
-        separate=config.separate,
-        channels=config.channels,
-        blocks=config.blocks,
-        log_std=config.log_std,
-    )

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from headrace.envs import registry
+from headrace.envs.chess.encoding import action_mask, compact, legal_actions, planes
 from headrace.envs.chess.extra import chess
 from headrace.envs.chess.game import Game, read_fen
-from headrace.envs.chess.players import PLAYERS
+from headrace.envs.chess.players import PLAYERS, Player
 from headrace.errors import HeadraceError, unknown
+from headrace.train.model import load_policy
 
 HUMAN = "human"
 GAMES = ("Chess-v0", "ChessVsRandom-v0")
@@ -43,24 +46,48 @@ def play(
     black = black or (HUMAN if white != HUMAN else "random")
     if registry.spec(env).id not in GAMES:
         raise HeadraceError(f"{env} cannot be played in a terminal; try {GAMES[0]}")
-    for name in (white, black):
-        if name not in (HUMAN, *PLAYERS):
-            raise unknown("player", name, (HUMAN, *PLAYERS))
+    players = {name: find_player(name) for name in (white, black) if name != HUMAN}
     if seed is not None and seed < 0:
         raise HeadraceError(f"--seed {seed}: give a whole number of at least 0")
     game = Game(None if fen is None else read_fen(fen))
-    Match(game, {chess.WHITE: white, chess.BLACK: black}, seed, ascii_only).play()
+    names = {chess.WHITE: white, chess.BLACK: black}
+    Match(game, names, players, seed, ascii_only).play()
     return 0
+
+
+def find_player(name: str) -> Player:
+    """One of ours, or the policy of a run that learnt chess, named by its folder."""
+    if name in PLAYERS:
+        return PLAYERS[name]
+    if not Path(name).is_dir():
+        known = (HUMAN, *PLAYERS)
+        raise HeadraceError(f"{unknown('player', name, known)}; or give the folder of a run")
+    trained = load_policy(name)
+    if trained.spec.id not in GAMES:
+        raise HeadraceError(f"{name} learnt {trained.spec.id}, not chess")
+
+    def move(game: Game, chance: np.random.Generator) -> chess.Move:
+        legal = legal_actions(game)
+        options = trained.spec.options
+        obs = compact(game) if options.get("observation") == "compact" else planes(game)
+        return legal[int(trained(obs, action_mask(legal)))]
+
+    return move
 
 
 class Match:
     """A game between two players, who may be at the terminal."""
 
     def __init__(
-        self, game: Game, names: dict[chess.Color, str], seed: int | None, ascii_only: bool
+        self,
+        game: Game,
+        names: dict[chess.Color, str],
+        players: dict[str, Player],
+        seed: int | None,
+        ascii_only: bool,
     ):
         self._game = game
-        self._names = names
+        self._names, self._players = names, players
         self._humans = [color for color in chess.COLORS if names[color] == HUMAN]
         self._chance = np.random.default_rng(seed)
         self._ascii = ascii_only or not _has_chessmen()
@@ -93,7 +120,7 @@ class Match:
             self._ask()
             return
         board = self._game.board
-        move = PLAYERS[name](self._game, self._chance)
+        move = self._players[name](self._game, self._chance)
         if self._humans:
             print(_numbered(board), board.san(move))
         elif board.turn == chess.WHITE or not board.move_stack:

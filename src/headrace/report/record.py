@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import platform
 import sys
@@ -17,6 +16,7 @@ from rich.console import Console
 
 from headrace.collect.base import Collector, Request
 from headrace.collect.batch import Batch
+from headrace.collect.dataset import checksum
 from headrace.collect.mpi import MpiCollector
 from headrace.collect.mpi_launch import in_mpi_program
 from headrace.collect.recording import Recording, versions
@@ -26,6 +26,7 @@ from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.interrupt import PostponedInterrupt
 from headrace.report.rates import Rates
+from headrace.train.model import CARD, MODEL, load_policy
 
 INTERRUPTED = 130
 FAILED = 2
@@ -54,7 +55,7 @@ def run_collect(
         if clash:
             raise HeadraceError(f"--set {clash[0]}: that is --{clash[0].replace('_', '-')}")
         spec = find_spec(env, **options)
-        chosen, params = find_policy(policy, spec)
+        chosen, params = find_policy(policy, spec, rung)
         request = Request(spec, policy=chosen, **settings)
         kind = rung_class(_resolve(rung, request))
         spec.require(kind.definition, f"the {kind.rung} rung")
@@ -68,16 +69,25 @@ def run_collect(
         return _record(recording, collector, params, stop)
 
 
-def find_policy(name: str, spec: EnvSpec) -> tuple[Any, Any]:
-    """The policy of this name, "random" or the folder of a trained run, and its parameters."""
+def find_policy(name: str, spec: EnvSpec, rung: str = "auto") -> tuple[Any, Any]:
+    """The policy of this name, "random" or the folder of a trained run, and its parameters.
+
+    A trained one explores as it did in training; by NumPy, unless the rung takes JAX alone.
+    """
     if name == "random":
         return "random", None
-    if not (Path(name) / "config.json").is_file():
+    if not (Path(name) / CARD).is_file():
         raise HeadraceError(f"--policy {name}: that is neither 'random' nor the folder of a run")
-    load_policy = getattr(importlib.import_module("headrace"), "load_policy", None)
-    if load_policy is None:
-        raise HeadraceError(f"--policy {name}: this version collects with random policies only")
-    return load_policy(name, spec)
+    trained = load_policy(name, deterministic=False)
+    for what in ("observation_space", "action_space"):
+        ours, theirs = getattr(spec, what), getattr(trained.spec, what)
+        if ours != theirs:
+            raise HeadraceError(
+                f"--policy {name} learnt {trained.spec.id}, whose {what} is {theirs}; that of "
+                f"{spec.id} is {ours}"
+            )
+    library = "numpy" if rung == "auto" or "numpy" in rung_class(rung).policies else "jax"
+    return trained.policy(library), trained.params
 
 
 def _resolve(rung: str, request: Request) -> str:
@@ -98,13 +108,18 @@ def _settings(request: Request, policy: str, kind: type[Collector]) -> dict[str,
         "max_episode_steps": request.spec.max_episode_steps,
         "num_envs": request.num_envs,
         "steps": request.steps,
-        "policy": policy if policy == "random" else str(Path(policy).resolve()),
+        "policy": policy if policy == "random" else _fingerprint(Path(policy)),
         "seed": int(request.seed),
         "first_env": request.first_env,
         # Native rungs give the same bits, whatever their threads and ranks.
         "rung": "native" if kind.definition == "native" else kind.rung,
         "versions": versions(),
     }
+
+
+def _fingerprint(run: Path) -> str:
+    """Which policy: a run that goes on may have another one later."""
+    return f"{run.resolve()} (CRC-32 {checksum(run / MODEL)})"
 
 
 def _run_ranks(prepare: Callable[[], Prepared]) -> int:

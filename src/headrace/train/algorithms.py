@@ -13,13 +13,13 @@ from headrace.errors import HeadraceError, unknown
 from headrace.learn.algorithm import Algorithm
 from headrace.train.config import replaced
 
-ALGORITHMS: dict[str, tuple[str, str, str]] = {
-    "ppo": ("headrace.learn.ppo", "Ppo", "Config"),
-    "sac": ("headrace.learn.sac", "Sac", "SacConfig"),
-    "td3": ("headrace.learn.td3", "Td3", "Td3Config"),
-    "dqn": ("headrace.learn.dqn", "Dqn", "DqnConfig"),
+ALGORITHMS: dict[str, tuple[str, str]] = {
+    "ppo": ("headrace.learn.ppo", "Ppo"),
+    "sac": ("headrace.learn.sac", "Sac"),
+    "td3": ("headrace.learn.td3", "Td3"),
+    "dqn": ("headrace.learn.dqn", "Dqn"),
 }
-"""Module, class, class of the configuration."""
+"""Module and class; the module's `Config` is its configuration."""
 CONTINUOUS, DISCRETE = ("sac", "td3"), ("dqn",)
 """Those that take one kind of actions alone; the others take both."""
 
@@ -28,9 +28,9 @@ def find_algorithm(name: str) -> tuple[type[Algorithm], type]:
     """The algorithm of this name, and the class of its configuration."""
     if name not in ALGORITHMS:
         raise unknown("algorithm", name, ALGORITHMS)
-    module, kind, config = ALGORITHMS[name]
+    module, kind = ALGORITHMS[name]
     found = importlib.import_module(module)
-    return getattr(found, kind), getattr(found, config)
+    return getattr(found, kind), found.Config
 
 
 def make_algorithm(name: str, spec: EnvSpec, given: dict[str, Any], where: str) -> Algorithm:

@@ -19,7 +19,7 @@ def cache_folder() -> Path:
 
 def use_cache() -> None:
     """Turn JAX's persistent compilation cache on, unless it has been given a place already."""
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -14,6 +14,7 @@ from headrace.collect.base import Request
 from headrace.collect.rungs import rung_class
 from headrace.collect.traced import Seen, TracedCollector
 from headrace.envs.array.namespace import Array
+from headrace.envs.philox import Identity
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Acting, Algorithm, Rollout, State
@@ -32,6 +33,8 @@ class CompiledState(NamedTuple):
     learner: State
     envs: Any
     seen: Seen
+    who: Identity
+    """Whose random numbers the policy draws."""
     clock: Array
     """Steps that every environment has taken, one word: random numbers hang on it."""
     iterations: Array
@@ -63,6 +66,7 @@ class CompiledTrainer:
                 f"compiled training is from array or native definitions, not {definition}"
             )
         spec.require(definition, "compiled training")
+        algorithm.check_size(num_envs * steps)
         use_cache()
         self.algorithm, self.num_envs, self.steps = algorithm, num_envs, steps
         request = Request(spec, num_envs, steps, algorithm.policy("jax"), seed)
@@ -73,7 +77,7 @@ class CompiledTrainer:
         clock = np.zeros((), np.uint32)
         # All where the environments are, so that the first call's program is every call's.
         self._device = next(iter(jax.tree.leaves(collector.state)[0].devices()))
-        state = (algorithm.init(seed), collector.state, collector.seen, clock)
+        state = (algorithm.init(seed), collector.state, collector.seen, collector.who, clock)
         self._state = jax.device_put(state, self._device)
         self._program = jax.jit(self._run, donate_argnums=0)
 
@@ -104,7 +108,9 @@ class CompiledTrainer:
     @property
     def state(self) -> CompiledState:
         """A tree of arrays; the next `advance` takes their memory."""
-        return CompiledState(*self._state, np.array(self._iterations, np.int64))
+        learner, envs, seen, who, clock = self._state
+        iterations = np.array(self._iterations, np.int64)
+        return CompiledState(learner, envs, seen, who, clock, iterations)
 
     def load_state(self, tree: CompiledState) -> None:
         """Continue from a state as another trainer of the same arguments had it."""
@@ -141,9 +147,9 @@ class CompiledTrainer:
 
     def _iteration(self, state: Any) -> Any:
         """One rollout, and one update."""
-        learner, envs, seen, clock = state
+        learner, envs, seen, who, clock = state
         envs, seen, (out, action, was, extras) = self._collector.scanned(
-            envs, seen, self.algorithm.acting(learner), clock, self.steps
+            envs, seen, self.algorithm.acting(learner), clock, self.steps, who
         )
         rollout = Rollout(
             obs=was.obs,
@@ -160,4 +166,5 @@ class CompiledTrainer:
         )
         learner, metrics = self.algorithm.update(learner, rollout)
         clock = clock + np.uint32(self.steps)
-        return (learner, envs, seen, clock), metrics, (out.episode_return, out.episode_length)
+        state = (learner, envs, seen, who, clock)
+        return state, metrics, (out.episode_return, out.episode_length)

@@ -54,9 +54,9 @@ class OnPolicyLearner:
     def __call__(self, learner: State, ring: Ring | None, batch: Batch) -> Learnt:
         """One update, of as many minibatches as the algorithm makes of it."""
         learner, metrics = jax.block_until_ready(self._update(learner, rollout_of(batch)))
-        made = self._algorithm.steps_per_update
-        frames = batch.reward.size * self._algorithm.config.epochs
-        return Learnt(learner, None, metrics, made, frames)
+        config = self._algorithm.config
+        frames = batch.reward.size * config.epochs
+        return Learnt(learner, None, metrics, config.epochs * config.minibatches, frames)
 
 
 class OffPolicyLearner:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from headrace.envs import registry
 from headrace.envs.spec import EnvSpec
@@ -32,6 +32,7 @@ HOW = tuple(
     if item.name not in ("settings", "algorithm")
 )
 """Names in a file that are neither settings nor hyper-parameters."""
+NO_PRESET = "none"
 COMPILED = ("native", "array")
 """Definitions that go into one program with the update."""
 EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0"}
@@ -66,7 +67,8 @@ def resolve(
     kind, config_class = find_algorithm(name)
     check_spaces(name, spec)
     settings, algorithm = Settings(), config_class()
-    found = find_preset(spec.id, name, preset or how.get("preset"))
+    asked = preset or how.get("preset")
+    found = None if asked == NO_PRESET else find_preset(spec.id, name, asked)
     if found is not None:
         settings, algorithm = _layer(settings, algorithm, found.values, f"preset {found.name}")
     file |= file.pop("hyper_parameters", {})
@@ -119,10 +121,8 @@ def _arrangement(
     """How, and from which definition, if nobody says: the fastest that there is."""
     if definition is not None:
         spec.require(definition, f"--definition {definition}")
-        chosen = definition
-    else:
-        preferred: tuple[Definition, ...] = ("native", "array", "gym")
-        chosen = next(name for name in preferred if name in spec.definitions)
+    fastest = next(name for name in (*COMPILED, "gym") if name in spec.definitions)
+    chosen = definition or cast(Definition, fastest)
     if mode == "compiled" and chosen not in COMPILED:
         raise HeadraceError(
             f"--mode compiled needs a native or an array definition, and {spec.id} is to be "

@@ -19,6 +19,7 @@ from headrace.collect.rungs import rung_class
 from headrace.envs.spec import EnvSpec
 from headrace.learn.algorithm import Acting, Algorithm, Metrics, State
 from headrace.learn.replay import Ring
+from headrace.train.cache import use_cache
 from headrace.train.learners import Learner, OffPolicyLearner, OnPolicyLearner, mean_metrics
 from headrace.train.trainer import Progress
 
@@ -61,6 +62,8 @@ class SerialTrainer:
         learning_starts: int = 1000,
     ):
         """The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`."""
+        algorithm.check_size(num_envs * steps)
+        use_cache()
         self.algorithm = algorithm
         self.num_envs, self.steps = num_envs, steps
         self._rung = rung_class(RUNGS[definition])
