@@ -54,7 +54,7 @@ class Benchmark:
         self.rows.append({"label": label, "value": value, "at_most": bar, "unit": unit})
 
     def check_ratio(self, label: str, ratio: float, bar: float | None, *, valid: bool) -> None:
-        """Add a row that is ours over theirs, to be at most the bar; one that is not valid misses."""
+        """Add a row that is ours over theirs, at most the bar; one that is not valid misses it."""
         verdict = "" if bar is None else f"   bar at most {bar:.3g}: {_verdict(ratio <= bar)}"
         verdict += "" if valid else "   NOT SOLVED by ours"
         print(f"{label:52} {ratio:6.3f}{verdict}", flush=True)

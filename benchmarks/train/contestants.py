@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who runs against the clock: the peers' scripts, and our own command.
 
-Every run is a fresh process from start to end. A peer's time goes from its process's start until an
-evaluation of 20 episodes reached the bar; ours until the whole process has ended, policy, checkpoint
-and curve being saved by then.
+Every run is a fresh process from start to end. A peer's time goes from its process's start until
+an evaluation of 20 episodes reached the bar; ours until the whole process has ended, policy,
+checkpoint and curve being saved by then.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.append(str(HERE / "peers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer import MARKER, VENVS, PeerError, PeerMissing
-from race import TASKS
+from peers.race import TASKS
 
+HERE = Path(__file__).resolve().parent
 FRESH_EPISODES = 100
 GRACE = 30.0
 """Seconds beyond a peer's own limit before it is killed."""
@@ -65,10 +64,10 @@ class Run:
 
     def row(self) -> str:
         """One line for a terminal."""
-        outcome = "solved" if self.solved else "NOT SOLVED"
+        outcome = f"{'solved' if self.solved else 'NOT SOLVED'} at {self.score:.1f}"
         return (
-            f"{self.task:14} {self.contestant:22} seed {self.seed}  {self.seconds:7.2f} s  {outcome}"
-            f" at {self.score:.1f} after {self.env_steps:,} steps; loop {self.train_rate:,.0f}/s"
+            f"{self.task:14} {self.contestant:22} seed {self.seed}  {self.seconds:7.2f} s  "
+            f"{outcome} after {self.env_steps:,} steps; loop {self.train_rate:,.0f}/s"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -134,7 +133,7 @@ def run_peer(who: Contestant, task: str, seed: int, prefix: str = "") -> Run:
 def run_ours(
     name: str, task: str, seed: int, cache: Path, prefix: str = "", flags: Sequence[str] = ()
 ) -> Run:
-    """One run of `headrace train`, its compilation cache in `cache`; then what it learnt, played."""
+    """One run of `headrace train`, compiling into `cache`; then what it learnt is played."""
     env, bar = TASKS[task].env, TASKS[task].bar
     with tempfile.TemporaryDirectory(prefix="headrace-race-") as scratch:
         folder = Path(scratch) / "run"

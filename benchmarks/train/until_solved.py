@@ -2,10 +2,10 @@
 """Wall-clock time from process start until solved, against the frameworks people use.
 
 Each framework runs with its recommended settings, several seeds, one after another and in turn. Our
-run is the plain command, once with an empty compilation cache and once with the cache that this one
+run is the plain command, once with an empty compilation cache and once with the cache that this
 left. The medians of the seeds are compared. What we stopped at must still be solved over 100 fresh
-episodes of Gymnasium's own class, or the run does not count. A peer that never got there counts with
-the time at which it gave up, which flatters it.
+episodes of Gymnasium's own class, or the run does not count. A peer that never got there counts
+with the time at which it gave up, which flatters it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ PUFFER_CPU = Contestant("PufferLib, for a CPU", "pufferlib", "pufferlib_until.py
 REJAX = Contestant("rejax", "rejax", "rejax_until.py")
 SAMPLE_FACTORY = Contestant("Sample Factory", "sample_factory", "sample_factory_until.py")
 RLLIB = Contestant("RLlib", "rllib", "rllib_until.py")
+CONTESTANTS = (SB3, SBX, PUFFER, REJAX, SAMPLE_FACTORY, RLLIB)
 PEERS = {
     "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_CPU, REJAX, SAMPLE_FACTORY, RLLIB),
     "sac-pendulum": (SB3, SBX, REJAX),
@@ -52,15 +53,11 @@ BARS = {
 """How much of the peer's time ours may take; pairs without a bar are shown all the same."""
 
 
-def selected(text: str, names: list[str]) -> list[str]:
-    """Those of the names that the text, separated by commas, means: by any part of them."""
-    parts = [part.strip().lower() for part in text.split(",")]
-    return [name for name in names if any(part in name.lower() for part in parts)]
-
-
-def earlier(path: Path) -> list[Run]:
-    """The runs in a file of results."""
-    return [Run(**run) for run in json.loads(path.read_text())["runs"]] if path.exists() else []
+def selected(text: str, task: str) -> list[str]:
+    """Who races at this task, of those named: peers by the name that they install by."""
+    given = text.split(",")
+    ours = OURS[task] if "headrace" in given else ()
+    return [*(who.name for who in PEERS[task] if who.venv in given), *ours]
 
 
 def race(bench: Benchmark, task: str, seed: int, names: list[str]) -> list[Run]:
@@ -120,23 +117,27 @@ def main() -> int:
     bench = Benchmark(
         "train_until_solved",
         __doc__,
-        seeds=3,
+        seeds="0,1,2",
         tasks=",".join(PEERS),
-        only="",  # contestants to run; the others' figures are those of the file of results
+        only="headrace," + ",".join(who.venv for who in CONTESTANTS),
+        keep=0,  # 1: beside these, what the file of results holds already
         prefix="",  # a command before each run, to wait for an idle machine for instance
     )
-    kept = earlier(bench.arguments.json) if bench.arguments.only else []
+    asked = bench.arguments
     runs: list[Run] = []
-    for task in bench.arguments.tasks.split(","):
-        names = [*(who.name for who in PEERS[task]), *OURS[task]]
-        now = selected(bench.arguments.only, names) if bench.arguments.only else names
-        fresh = [run for s in range(bench.arguments.seeds) for run in race(bench, task, s, now)]
-        runs += [run for run in kept if run.task == task and run.contestant not in now] + fresh
-    # A task that was not asked for stays in the file as it is.
-    runs += [run for run in kept if run.task not in bench.arguments.tasks.split(",")]
+    for task in asked.tasks.split(","):
+        names = selected(asked.only, task)
+        for seed in map(int, asked.seeds.split(",")):
+            runs += race(bench, task, seed, names)
+    if asked.keep:
+        done = {(run.contestant, run.task, run.seed) for run in runs}
+        before = [Run(**run) for run in json.loads(asked.json.read_text())["runs"]]
+        runs += [run for run in before if (run.contestant, run.task, run.seed) not in done]
+    runs.sort(key=lambda run: (run.task, run.contestant, run.seed))
     bench.extra = {"runs": [run.to_json() for run in runs]}
-    for task in dict.fromkeys(run.task for run in runs):
-        compare(bench, task, [run for run in runs if run.task == task])
+    for task in PEERS:
+        if any(run.task == task for run in runs):
+            compare(bench, task, [run for run in runs if run.task == task])
     return bench.finish()
 
 

@@ -80,11 +80,11 @@ def main() -> None:
         return state, jnp.mean(returns)
 
     state = jax.jit(algo.init_state)(jax.random.key(race.seed))
-    advance = advance.lower(state).compile()
+    compiled = advance.lower(state).compile()
     race.begin()
     env_steps, over = 0, False
     while not over:
-        state, score = advance(state)
+        state, score = compiled(state)
         env_steps += iterations * steps
         over = race.decided(env_steps, float(score))
     race.report()

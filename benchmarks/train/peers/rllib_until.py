@@ -137,11 +137,10 @@ def measure(race: RllibRace) -> None:
         pass
     steps, trained = counts()
     race.begin(steps)
-    end = time.perf_counter() + race.arguments.seconds
     begun = time.perf_counter()
-    while time.perf_counter() < end:
+    now, frames = counts()
+    while (elapsed := time.perf_counter() - begun) < race.arguments.seconds:
         now, frames = counts()
-    elapsed = time.perf_counter() - begun
     race.result |= {"batch": race.arguments.batch, "frames_rate": (frames - trained) / elapsed}
     race.report(now)
     algo.stop()

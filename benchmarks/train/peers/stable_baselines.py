@@ -34,7 +34,9 @@ class StableRace(Race):
 
 def build(race: StableRace) -> Any:
     """The model, with the settings that are recommended for its task."""
-    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.env_util import (  # pyright: ignore[reportMissingImports]
+        make_vec_env,
+    )
 
     package = importlib.import_module(race.arguments.package)
     if race.arguments.task == "ppo-cartpole":
@@ -66,9 +68,15 @@ def build(race: StableRace) -> Any:
 
 def train(race: StableRace) -> None:
     """Until solved, or out of time."""
-    from stable_baselines3.common.callbacks import BaseCallback
-    from stable_baselines3.common.env_util import make_vec_env
-    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.callbacks import (  # pyright: ignore[reportMissingImports]
+        BaseCallback,
+    )
+    from stable_baselines3.common.env_util import (  # pyright: ignore[reportMissingImports]
+        make_vec_env,
+    )
+    from stable_baselines3.common.evaluation import (  # pyright: ignore[reportMissingImports]
+        evaluate_policy,
+    )
 
     every = race.arguments.every or EVERY[race.arguments.task]
     played = make_vec_env(race.task.env, n_envs=EPISODES, seed=race.seed + 1000)
@@ -97,7 +105,9 @@ def train(race: StableRace) -> None:
 
 def measure(race: StableRace) -> None:
     """Steps and updates a second, once it learns."""
-    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.callbacks import (  # pyright: ignore[reportMissingImports]
+        BaseCallback,
+    )
 
     batch, seconds = race.arguments.batch, race.arguments.seconds
     warm_up = WARM_UP if batch <= 1024 else 5
