@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import headrace
+from headrace.cli import main
 from headrace.train import checkpoint
 from headrace.train.resolve import resolve
 
@@ -249,13 +250,25 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_mistakes_get_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
-    done = run(*arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("headrace: error: ")
-    assert message in line
+def test_mistakes_get_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(capsys, *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    out, errors = capsys.readouterr()
+    assert out == ""
+    (line,) = errors.splitlines()
+    assert line.startswith("headrace: error: ")
+    return line
 
 
 @pytest.mark.parametrize(
@@ -269,13 +282,12 @@ def test_mistakes_get_one_line(tmp_path: Path, arguments: list[str], message: st
         ("{", "Expecting property name"),
     ],
 )
-def test_mistakes_in_a_file(tmp_path: Path, text: str, message: str) -> None:
+def test_mistakes_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
     file = tmp_path / "settings.json"
     file.write_text(text)
-    done = run("train", "CartPole-v1", "--config", file, cwd=tmp_path)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert message in line
+    assert message in refused(capsys, "train", "CartPole-v1", "--config", str(file))
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
@@ -283,7 +295,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     limited = "ulimit -f 40; trap '' XFSZ; exec "
     command = f"{limited} {sys.executable} -m headrace train CartPole-v1 {' '.join(SMALL)}"
     done = subprocess.run(
-        ["bash", "-c", f"{command} --hidden 128 --total-steps 100000 --out run"],
+        ["bash", "-c", f"{command} --hidden 128 128 --total-steps 100000 --out run"],
         capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 2

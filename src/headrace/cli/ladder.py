@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
 
 from headrace.cli.arguments import Numbers, Whole, numbers, option, parts
 
@@ -58,6 +58,8 @@ class Ladder:
         float | None, arg(metavar="SECONDS", help_behavior_hint="(default: a PPO update is timed)")
     ] = None
     """What your learner takes for a batch; for the estimate of a whole training run."""
+    train: FlagCreatePairsOff[bool] = False
+    """Test that estimate: train shortly with each rung that takes a policy."""
     json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write everything measured to this file."""
     plot: Annotated[Path | None, arg(metavar="FILE.png|.svg", help_behavior_hint="")] = None
@@ -81,6 +83,7 @@ class Ladder:
             ranks=self.ranks,
             seed=self.seed,
             update_seconds=self.update_seconds,
+            train=self.train,
             json_file=self.json,
             plot_file=self.plot,
             options=dict(option(text) for text in self.set),

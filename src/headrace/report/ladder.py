@@ -48,6 +48,7 @@ def ladder(
     ranks: int | None = None,
     seed: int = 0,
     update_seconds: float | None = None,
+    train: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> LadderResult:
@@ -55,7 +56,8 @@ def ladder(
 
     The arguments are those of `headrace ladder`; several values of `num_envs`, `fused_steps` or
     `state_bytes` make a sweep. `options` are the environment's. A rung that cannot be had is in the
-    result's `left_out`, with the reason. `print(result.text())` shows the
+    result's `left_out`, with the reason. With `train`, short training with each rung tests what the
+    ladder says of a whole run. `print(result.text())` shows the
     tables of the command.
     """
     if in_mpi_program():
@@ -77,6 +79,8 @@ def ladder(
     )
     if update_seconds is not None and not update_seconds >= 0:
         raise HeadraceError(f"update_seconds is {update_seconds}; it must be at least 0")
+    if train and (plan.kind != "ladder" or update_seconds is not None):
+        raise HeadraceError("train goes with neither a sweep nor update_seconds: it measures both")
     given = None if update_seconds is None else Update(update_seconds, "given")
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     result = LadderResult(plan, this_machine(), now, update=given)
@@ -84,7 +88,7 @@ def ladder(
     needs_update = plan.kind == "ladder" and given is None
     with Interrupts() as interrupts:
         try:
-            _measure(result, watch, interrupts, needs_update=needs_update)
+            _measure(result, watch, interrupts, needs_update=needs_update, train=train)
         except KeyboardInterrupt as stop:
             result.interrupted = True
             raise LadderInterrupted(result) from stop
@@ -94,15 +98,26 @@ def ladder(
 
 
 def _measure(
-    result: LadderResult, watch: Progress, interrupts: Interrupts, *, needs_update: bool
+    result: LadderResult,
+    watch: Progress,
+    interrupts: Interrupts,
+    *,
+    needs_update: bool,
+    train: bool,
 ) -> None:
     works = list(result.plan.works())
-    watch.start(sum(len(work.cases) for work in works) + needs_update)
+    cases = [case for work in works for case in work.cases]
+    watch.start(len(cases) * (1 + train) + needs_update)
     for work in works:
         _climb(result, work, watch, interrupts)
     interrupts.check()
     if needs_update and result.measurements:
         _learn(result, watch)
+    if train and result.update:
+        for case in cases:
+            interrupts.check()
+            watch.begin(f"training with {case.rung}")
+            watch.end(_train(result, case, interrupts))
 
 
 def _climb(result: LadderResult, work: Work, watch: Progress, interrupts: Interrupts) -> None:
@@ -188,3 +203,24 @@ def _learn(result: LadderResult, watch: Progress) -> None:
         return
     result.update = Update(seconds, "measured")
     watch.end(duration(seconds))
+
+
+def _train(result: LadderResult, case: Case, interrupts: Interrupts) -> str:
+    """Train with this rung, if it could be measured at all; what there is to say of it."""
+    from headrace.report.trained import train_with
+    from headrace.report.update import learner
+
+    plan, update = result.plan, result.update
+    if update is None or case.rung not in [one.rung for one in result.measurements]:
+        return "left out"
+    try:
+        algorithm = learner(plan.spec, plan.num_envs[0], plan.steps)
+        one = train_with(
+            case.rung, case.request, algorithm, update.seconds, plan.seconds, plan.repeats,
+            interrupts,
+        )  # fmt: skip
+    except Exception as error:  # one rung's failure is not the ladder's
+        result.not_trained.append(LeftOut(case.rung, " ".join(str(error).split())))
+        return "left out"
+    result.trained.append(one)
+    return f"{duration(one.iteration)} an iteration"

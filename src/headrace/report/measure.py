@@ -79,9 +79,16 @@ def facts(batch: Batch) -> BatchFacts:
 
 
 def measure(
-    rung: str, request: Request, seconds: float, repeats: int, interrupts: Interrupts
+    rung: str,
+    request: Request,
+    seconds: float,
+    repeats: int,
+    interrupts: Interrupts,
+    params: Any = None,
 ) -> tuple[Measurement, BatchFacts]:
     """Time whole batches for about `seconds`, in `repeats` parts, but two batches at least.
+
+    `params` are the policy's, if the request has one.
 
     Two batches before them are not timed: what the first one compiles, the second may compile again
     for the arrays that the first one made.
@@ -89,11 +96,11 @@ def measure(
     make = rung_class(rung)
     begin = perf_counter()
     with make(request) as collector:
-        seen = facts(_batch(collector))
+        seen = facts(_batch(collector, params))
         first = perf_counter() - begin
         interrupts.check()
-        _batch(collector)
-        times = _times(collector, seconds, repeats, interrupts)
+        _batch(collector, params)
+        times = _times(collector, params, seconds, repeats, interrupts)
         calls = collector.calls_per_step
     measured = Measurement(
         rung=rung,
@@ -110,7 +117,7 @@ def measure(
 
 
 def _times(
-    collector: Collector, seconds: float, repeats: int, interrupts: Interrupts
+    collector: Collector, params: Any, seconds: float, repeats: int, interrupts: Interrupts
 ) -> list[float]:
     times: list[float] = []
     begin = perf_counter()
@@ -118,16 +125,16 @@ def _times(
         batches, start, elapsed = 0, perf_counter(), 0.0
         while batches == 0 or elapsed < seconds / repeats:
             interrupts.check()
-            _batch(collector)
+            _batch(collector, params)
             batches += 1
             elapsed = perf_counter() - start
         times.append(elapsed / batches)
     return times
 
 
-def _batch(collector: Collector) -> Batch:
+def _batch(collector: Collector, params: Any) -> Batch:
     """A batch that is really there: JAX returns before it has computed."""
-    batch = collector.collect()
+    batch = collector.collect(params)
     for array in (batch.obs, batch.reward, batch.last_obs, batch.final_obs):
         wait = getattr(array, "block_until_ready", None)
         if wait is not None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.report.impact import generation_share, run_speedup
 from headrace.report.limits import Limit
 from headrace.report.machine import Machine
 from headrace.report.measure import Measurement
 from headrace.report.plan import Kind, Plan
+
+if TYPE_CHECKING:  # it brings JAX
+    from headrace.report.trained import TrainedRung
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class LadderResult:
     limits: list[Limit] = field(default_factory=list)
     """One for each size of batch."""
     update: Update | None = None
+    trained: list[TrainedRung] = field(default_factory=list)
+    """Short training with each rung, if it was asked for."""
+    not_trained: list[LeftOut] = field(default_factory=list)
     interrupted: bool = False
 
     @property
@@ -132,6 +138,7 @@ class LadderResult:
             ],
             "measurements": [self._measurement_json(one) for one in self.measurements],
             "ladder": [self._row_json(row) for row in self.rows()] if self.kind == "ladder" else [],
+            "trained": [self._trained_json(one) for one in self.trained],
             "left_out": [dataclasses.asdict(one) for one in self.left_out],
         }
 
@@ -141,6 +148,11 @@ class LadderResult:
             "spread": one.spread,
             "of_limit": self.of_limit(one),
         }
+
+    def _trained_json(self, one: TrainedRung) -> dict[str, Any]:
+        first = self.trained[0]
+        compared = {"estimated": one.estimated(first), "measured": one.measured(first)}
+        return dataclasses.asdict(one) | {"share": one.share} | compared
 
     @staticmethod
     def _row_json(row: Row) -> dict[str, Any]:

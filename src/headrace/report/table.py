@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -15,6 +16,9 @@ from headrace.report import sweeps
 from headrace.report.format import count, duration, figures, percent, quantity, ratio
 from headrace.report.limits import Limit
 from headrace.report.result import LadderResult, Row
+
+if TYPE_CHECKING:  # it brings JAX
+    from headrace.report.trained import TrainedRung
 
 NARROW = 92
 """Below this many columns, tables have one space between columns instead of two."""
@@ -40,6 +44,8 @@ def render(result: LadderResult, width: int) -> RenderableType:
         parts += [Text(line, "dim") for line in _limit_lines(result.limits)]
         if result.update:
             parts += ["", _run_title(result), _run_table(rows, width)]
+        if result.trained:
+            parts += [_trained_title(), _trained_table(result.trained, width)]
     else:
         for table in sweeps.tables(result):
             parts += [_sweep_table(table, part, width) for part in table.parts(width)]
@@ -153,6 +159,36 @@ def _run_table(rows: list[Row], width: int) -> RenderableType:
     return Padding(table, (1, 0, 1, 0))
 
 
+def _trained_title() -> Text:
+    text = Text("The same, measured: short training with generation from each rung", "bold")
+    how = "generation by the policy that learns, update and iteration each timed by themselves"
+    text.append(f"\n{how}", "dim not bold")
+    return text
+
+
+def _trained_table(trained: list[TrainedRung], width: int) -> RenderableType:
+    headers = (
+        "rung", "generation", "of the\nrun", "iteration,\nestimated", "\nmeasured",
+        "whole run,\nestimated", "\nmeasured", "differ\nby",
+    )  # fmt: skip
+    table = _table(width, headers)
+    first = trained[0]
+    for one in trained:
+        estimated, measured = one.estimated(first), one.measured(first)
+        off = estimated / measured - 1
+        table.add_row(
+            one.rung,
+            duration(one.generation),
+            percent(one.share),
+            duration(one.generation + one.update),
+            duration(one.iteration),
+            ratio(estimated),
+            Text(ratio(measured), "bold"),
+            f"{100 * off:+.0f} %",
+        )
+    return Padding(table, (1, 0, 1, 0))
+
+
 def _sweep_table(table: sweeps.SweepTable, columns: range, width: int) -> RenderableType:
     grid = _table(width, [table.corner, *(table.headers[column] for column in columns)])
     for line in table.lines:
@@ -167,4 +203,5 @@ def _left_out_lines(result: LadderResult) -> list[str]:
         rungs = by_reason.setdefault(one.reason, [])
         if one.rung not in rungs:
             rungs.append(one.rung)
-    return [f"left out: {', '.join(rungs)}: {reason}" for reason, rungs in by_reason.items()]
+    lines = [f"left out: {', '.join(rungs)}: {reason}" for reason, rungs in by_reason.items()]
+    return lines + [f"not trained with: {one.rung}: {one.reason}" for one in result.not_trained]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -57,17 +57,22 @@ class SerialTrainer:
         steps: int = 1,
         seed: int = 0,
         definition: str = "gym",
+        rung: str | None = None,
         updates: int | None = None,
         replay_size: int = 100_000,
         learning_starts: int = 1000,
     ):
-        """The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`."""
+        """`rung` None takes the definition's; any that takes a policy will do.
+
+        The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`.
+        """
         algorithm.check_size(num_envs * steps)
         use_cache()
         self.algorithm = algorithm
         self.num_envs, self.steps = num_envs, steps
-        self._rung = rung_class(RUNGS[definition])
-        self._request = Request(spec, num_envs, steps, algorithm.policy("numpy"), seed)
+        self._rung = rung_class(rung or RUNGS[definition])
+        policy = algorithm.policy(library_of(self._rung) or "numpy")
+        self._request = Request(spec, num_envs, steps, policy, seed)
         self._collector: Collector = self._rung(self._request)
         self._learn: Learner
         if algorithm.on_policy:
@@ -143,3 +148,10 @@ class SerialTrainer:
     def close(self) -> None:
         """Close the environments."""
         self._collector.close()
+
+
+def library_of(rung: type[Collector]) -> Literal["numpy", "jax"] | None:
+    """Of the arrays that a policy has on this rung; None where it takes none."""
+    if "numpy" in rung.policies:
+        return "numpy"
+    return "jax" if "jax" in rung.policies else None
