@@ -23,6 +23,8 @@ from headrace.cli.ladder import Ladder
 from headrace.cli.play import Play
 from headrace.cli.resume import Resume
 from headrace.cli.train import Train, train_command
+from headrace.cli.tune import Tune
+from headrace.cli.watch import Watch
 from headrace.errors import HeadraceError
 
 INTERRUPTED = 130
@@ -38,6 +40,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "ladder": Ladder,
     "collect": Collect,
     "play": Play,
+    "tune": Tune,
+    "watch": Watch,
     "envs": Envs,
 }
 
@@ -61,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return command.run()
     except HeadraceError as error:
         print(f"headrace: error: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"headrace: error: there is too little memory: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -115,7 +115,6 @@ def new_path(env: str, algo: str) -> Path:
 
 def jax_versions() -> dict[str, str]:
     """Of what decides the bits of updates."""
-    import jax
-    from jaxlib import version
+    from importlib.metadata import version  # JAX itself would take its time to be imported
 
-    return {"jax": jax.__version__, "jaxlib": version.__version__}
+    return {name: version(name) for name in ("jax", "jaxlib")}
