@@ -262,7 +262,7 @@ WRONG = [
     (["train", "CartPole-v1", "--minibatches", "7"], "do not divide into 7 minibatches"),
     (["train", "CartPole-v1", "--learning-rate", "-1"], "learning_rate is -1.0; it must be more"),
     (["train", "CartPole-v1", "--total-steps", "0"], "total_steps is 0; it must be a whole"),
-    (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "--mode serial"),
+    (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "or serial"),
     (["train", "Memory-v0", "--definition", "gym"], "has only: array, native"),
     (["train", "CartPole-v1", "--set", "seed=3"], "--set seed: that is --seed"),
     (["train", "CartPole-v1", "--config", "no.json"], "--config no.json: cannot be read"),
