@@ -21,7 +21,9 @@ def a_plan(folder, **given):
     return make_plan(config, folder, algorithm, algorithm.acting(algorithm.init(0)))
 
 
-@pytest.mark.parametrize(("batch", "frames", "updates"), [(256, 0, 8), (256, 50_000, 32), (8192, 50_000, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("batch", "frames", "updates"), [(256, 0, 8), (256, 50_000, 32), (8192, 50_000, 1)]
+)
 def test_a_dispatch_takes_a_moment(batch, frames, updates):
     assert _fitting(batch, frames) == updates
 
