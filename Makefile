@@ -1,5 +1,5 @@
 # Everything starts from here, on a machine with Python >= 3.11, a C++20 compiler and make.
-#   make demo    install into .venv and show the ladder for CartPole
+#   make demo    install into .venv, learn CartPole until it is solved, show the ladder for it
 #   make test    install what the tests need, run all of them
 #   make lint    formatting, lint, types, import rules
 #   make bench   every benchmark (minutes; installs the peers they compare with)
@@ -18,6 +18,7 @@ THREADED := build/native-threaded
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
+	$(BIN)/headrace train CartPole-v1
 	$(BIN)/headrace ladder CartPole-v1
 
 test: test-native test-python

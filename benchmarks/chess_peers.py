@@ -2,8 +2,8 @@
 """Chess against every other way of making it: python-chess, Pgx, EnvPool, OpenSpiel, rust-chess.
 
 Both sides do all of the work: observation as bytes and mask as bits, a random legal move, reward,
-auto-reset, every transition written. OpenSpiel has its own 20 planes; rust-chess plays its games
-and writes nothing, so that ours, which writes the compact observation and the mask, does more.
+auto-reset, every transition written. OpenSpiel has its own 20 planes. rust-chess plays games and
+writes nothing, and so do we against it: legal moves, a random one, how the game ends, a new game.
 """
 
 import sys
@@ -11,15 +11,17 @@ import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness import Benchmark, collecting, make
+from harness import Benchmark, collecting, make, repeat
 from peer import Peer
 from timing import Rate
 
-from headrace.envs.chess import Position
+from headrace.envs.chess import Position, playouts
 
 SHAPES = ((16, 8), (32, 16), (64, 16), (64, 64), (256, 16))
 """Environments x steps to choose the best from: small batches stay in the caches."""
 DECK = 20, 32
+PLAYOUTS = 64, 2048
+"""Games x plies of playouts: some seven games on each board."""
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 KIWIPETE_5 = 193_690_690
 PATIENCE = 300.0
@@ -92,10 +94,13 @@ def against_openspiel(bench: Benchmark) -> None:
 
 
 def against_rust_chess(bench: Benchmark) -> None:
-    """One thread, as it has."""
-    shape, ours = best(bench, "compact", 1)
+    """Rules alone, on one thread, as it has; and with the compact observation written beside it."""
+    games, plies = PLAYOUTS
+    rules = repeat(lambda: playouts(games, plies), games * plies)
+    shape, observing = best(bench, "compact", 1)
     with Peer("chess", "chess_rust.py") as peer:
-        bench.compare(f"compact {shape}, 1 thread / rust-chess", ours, peer.rate)
+        bench.compare("rules alone, 1 thread / rust-chess", rules, peer.rate, 8)
+        bench.compare(f"compact {shape}, 1 thread / rust-chess", observing, peer.rate)
 
 
 def against_the_deck(bench: Benchmark) -> None:

@@ -133,9 +133,15 @@ def test_bad_positions(fen: str, expected: str) -> None:
 def test_other_bad_input() -> None:
     assert "move 'e2e5' is illegal in rnbq" in refusal(lambda: Position().play("e2e5"))
     assert "action 7 is illegal" in refusal(lambda: Position().play(7))
+    assert "move 'e2e5' is illegal in rnbq" in refusal(lambda: Position().action("e2e5"))
+    assert "action 9999 is illegal in rnbq" in refusal(lambda: Position().uci(9999))
+    assert "unknown observation 'plane'; did you mean planes" in refusal(
+        lambda: Position().observation("plane")  # pyright: ignore[reportArgumentType]
+    )
+    assert "the FEN is None; it must be text" in refusal(lambda: perft(None, 1))  # pyright: ignore
     assert "depth is -1" in refusal(lambda: perft(START, -1))
     assert "must be a whole number of at least 1" in refusal(lambda: divide(START, 0))
-    assert "instruction set 'v9'" in refusal(lambda: Position(isa="v9"))
+    assert refusal(lambda: Position(isa="v9")).startswith("instruction set 'v9'")
 
 
 def test_positions_that_are_possible_are_taken() -> None:

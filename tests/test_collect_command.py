@@ -180,7 +180,7 @@ def test_a_full_disk(
         nonlocal left
         left -= 1
         if left < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            full_disk()
         save(*arguments, **arrays)
 
     with monkeypatch.context() as patch:
@@ -212,6 +212,34 @@ def test_refusals(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     with Recording(new, {"num_envs": 1, "steps": 1}, 1, resume=False):
         assert "being written by another" in refused(capsys, CARTPOLE, new)
     assert run(resume, whole) == 0  # there is nothing left to do
+
+
+def test_what_cannot_begin_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards = ["Blackjack-v1", *JOB]
+    assert "Tuple spaces are not supported" in refused(capsys, cards, tmp_path / "new")
+    (tmp_path / "old").mkdir()
+    assert "Tuple spaces" in refused(capsys, [*cards, "--resume"], tmp_path / "old")
+    assert "numbered to 2^32" in refused(
+        capsys, [*CARTPOLE, "--num-envs", "9999999999"], tmp_path / "new"
+    )
+
+    def too_much(*_: Any, **__: Any) -> None:
+        raise MemoryError("Unable to allocate 4 TiB")
+
+    monkeypatch.setattr("headrace.collect.native.HostBuffers", too_much)
+    message = refused(capsys, CARTPOLE, tmp_path / "new")
+    assert message == "headrace: error: there is too little memory: Unable to allocate 4 TiB"
+    monkeypatch.undo()
+    monkeypatch.setattr(recording.np, "savez", full_disk)
+    message = refused(capsys, CARTPOLE, tmp_path / "new")
+    assert message.endswith("new cannot be written (No space left on device)")
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
+
+
+def full_disk(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_more_batches_later(whole: Path, tmp_path: Path) -> None:

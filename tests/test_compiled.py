@@ -10,9 +10,11 @@ from headrace import HeadraceError
 from headrace.collect.native_xla import NativeXlaCollector
 from headrace.learn.ppo import Config, Ppo
 from headrace.train.compiled import CompiledTrainer
+from headrace.train.config import Settings
 from headrace.train.evaluate import evaluate
 from headrace.train.experience import rollout_of
 from headrace.train.presets import PRESETS, find_preset
+from headrace.train.session import scored
 
 SMALL = Config(hidden=(8,), epochs=2, minibatches=2, learning_rate=1e-2)
 
@@ -119,6 +121,18 @@ def test_evaluation_counts_each_environments_first_episodes():
     again = evaluate(made.algorithm, acting, spec, 300, seed=3, deterministic=False)
     assert len(again) == 300
     assert len(set(again)) > 5
+
+
+def test_an_evaluation_that_would_end_the_run_is_made_of_more_episodes():
+    made = trainer()
+    spec, acting = made.algorithm.spec, made.acting()
+    for until, episodes in ((1.0, 24), (1000.0, 4), (None, 4)):
+        settings = Settings(evaluation_episodes=4, until=until)
+        assert len(scored(made.algorithm, acting, spec, settings)) == episodes
+    slow = headrace.spec("MountainCar-v0", max_episode_steps=5)
+    algorithm = Ppo(slow, SMALL)
+    acting, settings = algorithm.acting(algorithm.init(0)), Settings(until=-10.0)
+    assert len(scored(algorithm, acting, slow, settings)) == settings.evaluation_episodes
 
 
 def test_environments_of_gymnasium_alone_are_evaluated_in_this_process():

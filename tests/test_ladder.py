@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import sys
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,12 +13,15 @@ import pytest
 from refusals import refusal
 
 import headrace
+from headrace.collect.worker_pool import default_workers
 from headrace.report.impact import generation_share, run_speedup
 from headrace.report.limits import Limit, Yardsticks, count_operations
-from headrace.report.measure import facts
+from headrace.report.machine import this_machine
+from headrace.report.measure import Measurement, facts
 from headrace.report.operations import operations
+from headrace.report.plan import make_plan
 from headrace.report.plots import plot
-from headrace.report.result import LadderResult
+from headrace.report.result import LadderResult, Update
 
 RUNGS = ("python", "numpy", "native", "native-fused")
 SHORT = {"seconds": 0.04, "repeats": 2}
@@ -66,6 +70,44 @@ def test_the_arithmetic_of_the_table(ladder: LadderResult) -> None:
         assert 0 < row.of_limit < 1
 
 
+DECK: dict[str, Any] = {
+    "steps": 32, "fused_steps": None, "state_bytes": None, "seconds": 1.0, "repeats": 1,
+    "threads": None, "seed": 0, "options": {},
+}  # fmt: skip
+
+
+def test_processes_are_also_the_decks_on_its_batch() -> None:
+    one, deck = {default_workers(24)}, {default_workers(20), 20}
+    for num_envs, count, wanted in ((20, None, deck), (24, None, one), (20, 3, {3})):
+        plan = make_plan(
+            "Chess-v0", num_envs=num_envs, rungs=None, workers=count, ranks=count, **DECK
+        )
+        (work,) = plan.works()
+        for rung in ("processes", "mpi"):
+            assert {case.processes for case in work.cases if case.rung == rung} == wanted
+        assert {"python", "native", "openmp"} < {case.rung for case in work.cases}
+
+
+def test_the_decks_update_stands_beside_the_other() -> None:
+    plan = make_plan("Chess-v0", num_envs=20, rungs=None, workers=None, ranks=None, **DECK)
+    taken = {("python", None): 0.9, ("processes", 20): 0.1, ("mpi", 20): 0.001}
+    measured = [
+        Measurement(rung, 20, 32, None, 0.0, [seconds], None, 8210.0, processes=processes)
+        for (rung, processes), seconds in taken.items()
+    ]
+    result = LadderResult(plan, this_machine(), "today", measured, update=Update(0.01, "measured"))
+    python, processes, mpi = result.rows()
+    assert processes.deck_run_speedup == pytest.approx(1.0 / 0.2)
+    assert processes.run_speedup == pytest.approx(0.91 / 0.11)
+    assert mpi.deck_run_speedup == pytest.approx(1.0 / 0.101)
+    assert (python.deck_share, processes.deck_share) == pytest.approx((0.9, 0.5))
+    text = result.text()
+    for word in ("processes × 20", "mpi × 20", "deck's 100 ms", "9.90×"):
+        assert word in text
+    assert "a batch" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
 def test_the_text_says_what_was_measured(ladder: LadderResult) -> None:
     text = ladder.text()
     for word in (
@@ -86,6 +128,29 @@ def test_the_json_is_whole(ladder: LadderResult) -> None:
     assert found["env"] == "CartPole-v1"
     assert found["update"] == {"seconds": 0.01, "source": "given"}
     assert found["limits"][0]["binding"] in ("store bandwidth", "arithmetic")
+
+
+def test_the_estimate_is_tested_by_training() -> None:
+    rungs = ("python", "numpy", "native-fused", "native-xla")
+    result = headrace.ladder("CartPole-v1", num_envs=8, steps=8, rungs=rungs, train=True, **SHORT)
+    assert [one.rung for one in result.trained] == ["python", "numpy", "native-xla"]
+    (left_out,) = result.not_trained
+    assert left_out.reason == "the native-fused rung takes no policy"
+    first, second, _ = result.trained
+    assert first.estimated(first) == first.measured(first) == 1
+    assert result.update is not None
+    assert second.update == result.update.seconds
+    assert second.estimated(first) == pytest.approx(
+        (first.generation + first.update) / (second.generation + second.update)
+    )
+    assert second.measured(first) == pytest.approx(first.iteration / second.iteration)
+    text = result.text()
+    assert "short training with generation from each rung" in text
+    assert "not trained with: native-fused: the native-fused rung takes no policy" in text
+    told = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert [one["rung"] for one in told["trained"]] == ["python", "numpy", "native-xla"]
+    message = refusal(lambda: headrace.ladder("CartPole-v1", train=True, update_seconds=0.1))
+    assert message.startswith("train goes with neither a sweep nor update_seconds")
 
 
 def test_the_impact_model() -> None:
@@ -230,6 +295,7 @@ WRONG = [
     ({"seconds": math.nan}, "seconds must be more than 0"),
     ({"repeats": 0}, "repeats at least 1"),
     ({"update_seconds": -1.0}, "update_seconds is -1.0; it must be at least 0"),
+    ({"update_seconds": math.inf}, "update_seconds is inf; it must be"),
     ({"fused_steps": 9, "steps": 8}, "fused_steps 9 is more than the batch's steps, 8"),
     ({"fused_steps": [1, 2], "rungs": ["native"]}, "fused_steps can be swept for"),
     ({"state_bytes": [64, 128]}, "CartPole-v1 has no option 'state_bytes'"),

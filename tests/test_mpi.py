@@ -20,6 +20,7 @@ from refusals import refusal
 import headrace
 from headrace import Batch, ExtraMissingError, HeadraceError, Policy, WorkerDiedError
 from headrace.collect import mpi_launch
+from headrace.collect.base import HostPolicy
 from headrace.collect.dataset import arrays_of
 from headrace.collect.mpi import MpiCollector
 
@@ -75,6 +76,30 @@ def assert_gone(pids: list[int], before: set[str]) -> None:
         time.sleep(0.02)
     assert not [pid for pid in pids if running(pid)]
     assert named_memory() <= before
+
+
+def test_the_owner_asks_for_a_policys_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ranks act; a random policy has no outputs of its own to ask for."""
+    asked: list[int] = []
+    act = HostPolicy.act
+
+    def counted(self: HostPolicy, params: Any, obs: Any, clock: int, mask: Any = None) -> Any:
+        asked.append(clock)
+        return act(self, params, obs, clock, mask)
+
+    monkeypatch.setattr(HostPolicy, "act", counted)
+    with headrace.make_collector("Chess-v0", rung="mpi", ranks=1, **JOB) as source:
+        assert source.calls_per_step == 1 / JOB["steps"]
+        source.collect()
+        source.collect()
+        assert asked == []
+    policy = Policy(lambda params, obs, mask, key: (np.zeros(len(obs), np.int32), {}), "numpy")
+    with headrace.make_collector(
+        "CartPole-v1", rung="mpi", ranks=1, policy=policy, **JOB
+    ) as source:
+        source.collect()
+        source.collect()
+        assert asked == [0]
 
 
 def collect_on(source: headrace.Collector) -> None:

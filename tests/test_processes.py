@@ -255,6 +255,8 @@ def test_mistakes_are_refused_and_change_nothing() -> None:
             (r"shape \(2,\).*takes \(3,\)", lambda: envs.step([0, 0])),
             ("takes other actions", lambda: envs.step([0.5, 0, 0])),
             ("takes other actions", lambda: envs.step(["a", "b", "c"])),
+            (r"actions\[2\] is 5; CartPole-v1 takes 0 to 1", lambda: envs.step([0, 0, 5])),
+            (r"actions\[0\] is -1", lambda: envs.step([-1, 0, 0])),
             ("reset_mask", lambda: envs.reset(options={"reset_mask": ~everywhere})),
             ("reset_mask", lambda: envs.reset(options={"reset_mask": [True] * 3})),
         ]
@@ -274,6 +276,14 @@ def test_mistakes_are_refused_and_change_nothing() -> None:
     for after in (lambda: envs.step([0, 0, 0]), envs.reset, lambda: envs.call("twice")):
         with pytest.raises(HeadraceError, match="closed"):
             after()
+
+
+def test_components_that_are_no_numbers() -> None:
+    with headrace.make_vec("Pendulum-v1", 2, definition="gym", workers=1) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(HeadraceError, match=r"actions\[1, 0\] is nan; actions must be finite"):
+            envs.step(np.array([[0], [np.nan]], np.float32))
+        envs.step(np.zeros((2, 1), np.float32))
 
 
 @pytest.mark.usefixtures("own_environments")

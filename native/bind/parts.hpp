@@ -17,6 +17,7 @@ void bind_channels(nanobind::module_& m);
 void bind_chess(nanobind::module_& m);
 void bind_draws(nanobind::module_& m);
 void bind_limits(nanobind::module_& m);
+void bind_mlp(nanobind::module_& m);
 void bind_xla(nanobind::module_& m);
 
 }  // namespace headrace::bind

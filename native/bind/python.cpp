@@ -136,6 +136,22 @@ void reset_env(const NativeEnv& env, Array state, Array observation, std::option
   env.kernel->reset(job);
 }
 
+void advance_env(const NativeEnv& env, Array state, int64_t num_envs, int64_t steps, uint64_t clock,
+                 int64_t max_episode_steps, int threads) {
+  if (num_envs < 1 || steps < 1 || threads < 1) {
+    throw nb::value_error("num_envs, steps and threads must be at least 1");
+  }
+  Rollout job;
+  job.n = num_envs;
+  job.steps = steps;
+  job.state = env.checked_state(state, num_envs);
+  job.max_steps = max_episode_steps;
+  job.clock = clock;
+  job.threads = threads;
+  nb::gil_scoped_release release;
+  env.kernel->run(job);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -199,7 +215,10 @@ NB_MODULE(_native, m) {
       .def("reset", &reset_env, nb::arg("state"), nb::arg("observation"),
            nb::arg("where") = nb::none(), nb::arg("mask") = nb::none(),
            nb::arg("to_play") = nb::none(),
-           "Begins new episodes where `where` is set; writes what there is to see of all.");
+           "Begins new episodes where `where` is set; writes what there is to see of all.")
+      .def("advance", &advance_env, nb::arg("state"), nb::kw_only(), nb::arg("num_envs"),
+           nb::arg("steps"), nb::arg("clock"), nb::arg("max_episode_steps"), nb::arg("threads"),
+           "Random steps from `clock` on, with resets, of which nothing is written but the state.");
 
   nb::class_<BoundRollout>(m, "BoundRollout",
                            "Steps of environments whose buffers were checked once.")
@@ -226,6 +245,7 @@ NB_MODULE(_native, m) {
   bind_chess(m);
   bind_draws(m);
   bind_limits(m);
+  bind_mlp(m);
   bind_xla(m);
 }
 

@@ -54,7 +54,9 @@ class RowKernel final : public Kernel {
   int64_t run(const Rollout& job) const override {
     Rollout plan = job;
     const int64_t bytes = (int64_t)state_bytes();
-    if (job.n * job.steps * bytes < (256 << 10)) plan.threads = 1;
+    // Not worth a second thread: what it would touch tells how long it would work.
+    const int64_t shown = (job.observation ? kObsBytes : 0) + (job.mask ? kMaskBytes : 0);
+    if (job.n * job.steps * (bytes + shown) < (256 << 10)) plan.threads = 1;
     int64_t block = job.steps > 1 ? kCacheBytes / bytes : job.n;
     const int64_t share = (job.n + plan.threads - 1) / plan.threads;
     if (block > share) block = share;

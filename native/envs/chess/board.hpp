@@ -15,6 +15,7 @@
 namespace headrace::HEADRACE_ISA::chess {
 
 using Bits = uint64_t;  // one bit a square
+typedef Bits EightWords __attribute__((vector_size(64)));
 
 enum Piece : int {
   kEmpty = 0,

@@ -2,13 +2,13 @@
 // Chess-v0, where an agent plays both sides by turns, and ChessVsRandom-v0, where one plays the
 // colour it draws against an opponent who makes random legal moves.
 //
-// A state is the position with its history, and which actions are legal in it. Everything is seen
-// from the side to move. The reward belongs to whoever acted: 1 for checkmate; -1 where the
-// opponent's reply mates; otherwise 0. Draws end the game without being claimed.
+// A state is the position with its history, and where its pieces may go. Everything is seen from
+// the side to move. The reward belongs to whoever acted: 1 for checkmate; -1 where the opponent's
+// reply mates; otherwise 0. Draws end the game without being claimed.
 #pragma once
 
 #include "../../core/kernel_rows.hpp"
-#include "action.hpp"
+#include "destinations.hpp"
 #include "planes.hpp"
 #include "rules.hpp"
 
@@ -29,7 +29,7 @@ inline constexpr Board kStart = [] {
 
 struct Game {
   Position position;
-  ActionMask mask;
+  Destinations moves;
   int32_t legal;  // how many actions are
   Outcome outcome;
   uint8_t padding[3];
@@ -39,8 +39,9 @@ static_assert(sizeof(Game) % 8 == 0 && __is_trivially_copyable(Game));
 
 // What follows from the position.
 inline void settle(Game& game) {
-  MoveMask moves(game.mask);
-  const bool check = generate(game.position.board, moves);
+  const Board board = game.position.board;  // a copy, which no store can change
+  MoveDestinations moves(game.moves, board.squares.mine);
+  const bool check = generate(board, moves);
   game.legal = moves.size;
   game.outcome = outcome(game.position, moves.size, check);
 }
@@ -51,7 +52,7 @@ inline void play_action(Game& game, int action) {
 }
 
 inline void play_random(Game& game, uint32_t word) {
-  play_action(game, nth_legal(game.mask, choice(word, game.legal)));
+  play_action(game, nth_legal(game.position.board, game.moves, choice(word, game.legal)));
 }
 
 enum class Opponent { self, random };
@@ -64,6 +65,7 @@ class ChessEnv {
  public:
   static constexpr Description describe = {
       .name = opponent == Opponent::self ? "Chess-v0" : "ChessVsRandom-v0",
+      .version = 2,
       .layout = Layout::rows,
       .observation_kind = ObservationKind::bytes,
       .observation_size = 64 * kObservedPlanes,
@@ -124,14 +126,15 @@ class ChessEnv {
   }
 
   bool legal(const std::byte* state, int32_t action) const {
-    return action >= 0 && action < kActions && is_legal(game(state).mask, action);
+    return action >= 0 && action < kActions &&
+           is_legal(game(state).position.board, game(state).moves, action);
   }
   int32_t legal_count(const std::byte* state) const { return game(state).legal; }
   int32_t nth_legal(const std::byte* state, int32_t n) const {
-    return chess::nth_legal(game(state).mask, n);
+    return chess::nth_legal(game(state).position.board, game(state).moves, n);
   }
   void mask(const std::byte* state, uint8_t* out) const {
-    __builtin_memcpy(out, &game(state).mask, sizeof(ActionMask));
+    write_mask(game(state).position.board, game(state).moves, out);
   }
   bool illegal_loses() const { return illegal_loses_; }
   uint8_t to_play(const std::byte* state) const { return game(state).position.black; }

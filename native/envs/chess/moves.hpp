@@ -44,20 +44,38 @@ struct MoveList {
     for (; targets; targets = without_lowest(targets)) add(from, lowest(targets), kNormal);
   }
 
-  HEADRACE_INLINE void pawns(Bits targets, int step, int kind) {
+  // The squares that pawns reach in each of their ways.
+  HEADRACE_INLINE void pawns(Bits steps, Bits double_steps, Bits west, Bits east) {
+    all(steps & ~kRank8, 8, kNormal);
+    all(double_steps, 16, kDoubleStep);
+    all(west & ~kRank8, 7, kNormal);
+    all(east & ~kRank8, 9, kNormal);
+    if ((steps | west | east) & kRank8) {
+      promotions(steps & kRank8, 8);
+      promotions(west & kRank8, 7);
+      promotions(east & kRank8, 9);
+    }
+  }
+
+ private:
+  HEADRACE_INLINE void all(Bits targets, int step, int kind) {
     for (; targets; targets = without_lowest(targets)) {
       add(lowest(targets) - step, lowest(targets), kind);
     }
   }
 
   HEADRACE_INLINE void promotions(Bits targets, int step) {
-    for (; targets; targets = without_lowest(targets)) {
-      for (int kind = kToQueen; kind >= kToKnight; --kind) {
-        add(lowest(targets) - step, lowest(targets), kind);
-      }
-    }
+    for (int kind = kToQueen; kind >= kToKnight; --kind) all(targets, step, kind);
   }
 };
+
+HEADRACE_INLINE int count_pawn_moves(Bits steps, Bits double_steps, Bits west, Bits east) {
+  int moves = count(steps) + count(double_steps) + count(west) + count(east);
+  if ((steps | west | east) & kRank8) {
+    moves += 3 * (count(steps & kRank8) + count(west & kRank8) + count(east & kRank8));
+  }
+  return moves;
+}
 
 // The same interface, for those who only want to know how many.
 struct MoveCount {
@@ -65,8 +83,9 @@ struct MoveCount {
 
   HEADRACE_INLINE void add(int, int, int) { ++size; }
   HEADRACE_INLINE void piece(int, Bits targets) { size += count(targets); }
-  HEADRACE_INLINE void pawns(Bits targets, int, int) { size += count(targets); }
-  HEADRACE_INLINE void promotions(Bits targets, int) { size += 4 * count(targets); }
+  HEADRACE_INLINE void pawns(Bits steps, Bits double_steps, Bits west, Bits east) {
+    size += count_pawn_moves(steps, double_steps, west, east);
+  }
 };
 
 template <class Moves>
@@ -89,15 +108,7 @@ HEADRACE_INLINE void generate_pawns(const Squares& squares, const Threats& threa
   const Bits west = (up_west(free) | (up_west(held_captors) & threats.diagonal_rays)) & targets;
   const Bits east = (up_east(free) | (up_east(held_captors) & threats.diagonal_rays)) & targets;
 
-  moves.pawns(single_steps & ~kRank8, 8, kNormal);
-  moves.pawns(double_steps, 16, kDoubleStep);
-  moves.pawns(west & ~kRank8, 7, kNormal);
-  moves.pawns(east & ~kRank8, 9, kNormal);
-  if ((single_steps | west | east) & kRank8) {
-    moves.promotions(single_steps & kRank8, 8);
-    moves.promotions(west & kRank8, 7);
-    moves.promotions(east & kRank8, 9);
-  }
+  moves.pawns(single_steps, double_steps, west, east);
 }
 
 template <class Moves>

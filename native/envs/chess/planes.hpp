@@ -27,34 +27,34 @@ inline constexpr int kPlanes = kHistoryPlanes + kNumbers;
 inline constexpr int kSmallPlanes = 20;
 
 struct View {
-  Squares steps[kHistory];    // rank 8 in the lowest byte
+  Bits mine[kHistory];        // of the position t half-moves ago; rank 8 in the lowest byte
+  Bits code[3][kHistory];     // likewise: the pieces, as in Squares
   uint8_t repeated;           // bit t: the position t half-moves ago has occurred more than once
   uint8_t numbers[kNumbers];  // planes 112-118
   Bits en_passant;
-};
 
-// The squares where two boards differ.
-HEADRACE_INLINE Bits difference(const Squares& a, const Squares& b) {
-  return (a.mine ^ b.mine) | (a.code[0] ^ b.code[0]) | (a.code[1] ^ b.code[1]) |
-         (a.code[2] ^ b.code[2]);
-}
+  HEADRACE_INLINE void set(int t, const Squares& squares) {
+    mine[t] = squares.mine;
+    for (int c = 0; c < 3; ++c) code[c][t] = squares.code[c];
+  }
+  HEADRACE_INLINE Squares step(int t) const {
+    return {mine[t], {code[0][t], code[1][t], code[2][t]}};
+  }
+};
 
 HEADRACE_INLINE View view_of(const Position& position) {
   View view;
-  view.steps[0] = position.board.squares;
-  for (int t = 1; t < kHistory; ++t) view.steps[t] = position.past[(position.ply - t) % kHistory];
   for (int t = 0; t < kHistory; ++t) {
-    Squares& squares = view.steps[t];
-    if (t % 2) {  // the opponent saw it: mirrored already
-      squares.mine = squares.theirs();
-    } else {
-      squares.mine = turned(squares.mine);
-      for (Bits& code : squares.code) code = turned(code);
-    }
+    const Squares squares =
+        t == 0 ? position.board.squares : position.past[(position.ply - t) % kHistory];
+    const auto shown = [&](Bits bits) { return t % 2 ? bits : turned(bits); };
+    // The opponent saw every other one: mirrored already.
+    view.set(t, {shown(t % 2 ? squares.theirs() : squares.mine),
+                 {shown(squares.code[0]), shown(squares.code[1]), shown(squares.code[2])}});
   }
   const uint32_t now = position.ply % kHistory;
   uint32_t repeated = 0;
-  for (uint32_t t = 0; t < kHistory; ++t) {
+  for (uint32_t t = 0; position.repeated && t < kHistory; ++t) {
     repeated |= (position.repeated >> (now - t) % kHistory & 1u) << t;
   }
   view.repeated = (uint8_t)repeated;
@@ -71,53 +71,112 @@ HEADRACE_INLINE View view_of(const Position& position) {
   return view;
 }
 
+// By piece, the opponent's from 8 on.
+inline constexpr uint8_t kPlaneOf[16] = {0, 2, 3, 4, 0, 1, 5, 0, 0, 8, 9, 10, 6, 7, 11, 0};
+
 // Calls write(square, plane) for the pieces on `where`; the plane is one of the first twelve.
 template <class Write>
 HEADRACE_INLINE void for_each_piece(Squares squares, Bits where, Write&& write) {
-  // By piece, the opponent's from 8 on.
-  static constexpr uint8_t plane[16] = {0, 2, 3, 4, 0, 1, 5, 0, 0, 8, 9, 10, 6, 7, 11, 0};
   for (Bits left = squares.occupied() & where; left; left = without_lowest(left)) {
     const int at = lowest(left);
     const int opponent = (int)(~squares.mine >> at & 1) << 3;
-    write(at, plane[squares.piece_on(at) | opponent]);
+    write(at, kPlaneOf[squares.piece_on(at) | opponent]);
   }
 }
 
-// What a square shows when it is empty in all positions, `bytes` long, kept in registers.
+typedef uint8_t Bytes64 __attribute__((vector_size(64), aligned(1), may_alias));
+
+HEADRACE_INLINE Bytes64 line_at(const uint8_t* from) { return *(const Bytes64*)from; }
+HEADRACE_INLINE void put_line(uint8_t* to, Bytes64 line) { *(Bytes64*)to = line; }
+
+// What a square shows when it is empty in all positions, `bytes` long, again and again until any
+// 64 bytes of the whole are somewhere among these.
 template <int bytes>
 struct EmptyRow {
   static constexpr int kWords = (bytes + 7) / 8;
+  static constexpr int kRows = 1 + (64 + bytes - 2) / bytes;
   Bits words[kWords] = {};
+  alignas(64) uint8_t rows[kRows * bytes + 8];
 
   HEADRACE_INLINE void set(int plane, Bits value) { words[plane / 8] |= value << 8 * (plane % 8); }
 
-  // Writes it for all squares: once, and then what is there again, six times.
-  HEADRACE_INLINE void fill(uint8_t* out) const {
-    __builtin_memcpy(out, words, bytes);
-#pragma GCC unroll 6
-    for (int done = bytes; done < 64 * bytes; done *= 2) __builtin_memcpy(out + done, out, done);
+  // What is set in this plane is set in the next one instead.
+  HEADRACE_INLINE void once_more(int plane) {
+    words[plane / 8] ^= Bits{1} << 8 * (plane % 8);
+    set(plane + 1, 1);
+  }
+
+  // Writes it for all squares.
+  HEADRACE_INLINE void fill(uint8_t* out) {
+    // A row's last word may be longer than the row: the next one puts that right.
+    for (int row = 0; row < kRows; ++row) __builtin_memcpy(rows + row * bytes, words, 8 * kWords);
+#pragma GCC unroll 128
+    for (int line = 0; line < bytes; ++line) {
+      put_line(out + 64 * line, line_at(rows + 64 * line % bytes));
+    }
   }
 };
 
+// The rows of a piece that never moved, as two lines which overlap: bytes 0-63 and 55-118.
+inline constexpr int kSecondLine = kPlanes - 64;
+struct StandingTables {
+  alignas(64) uint8_t lines[12][2][64];
+};
+constexpr StandingTables make_standing_tables() {
+  StandingTables tables = {};
+  for (int plane = 0; plane < 12; ++plane) {
+    for (int t = 0; t < kHistory; ++t) {
+      const int at = kStepPlanes * t + plane;
+      if (at < 64) tables.lines[plane][0][at] = 1;
+      if (at >= kSecondLine) tables.lines[plane][1][at - kSecondLine] = 1;
+    }
+  }
+  return tables;
+}
+inline constexpr StandingTables kStanding = make_standing_tables();
+
+// The planes of a step by piece, as kPlaneOf, but that an empty square sets a plane which is set
+// anyway: the first 16 where the position occurred once, the others where more often.
+inline constexpr uint8_t kPlaneOrSet[32] = {12, 2, 3, 4, 0, 1, 5, 12, 12, 8, 9, 10, 6, 7, 11, 12,
+                                            13, 2, 3, 4, 0, 1, 5, 13, 13, 8, 9, 10, 6, 7, 11, 13};
+
 inline void write_bytes(const View& view, uint8_t* out) {
   EmptyRow<kPlanes> empty;
-  Bits moved = 0;  // squares that are not the same in all positions
 #pragma GCC unroll 8
-  for (int t = 0; t < kHistory; ++t) {
-    const Bits again = view.repeated >> t & 1;
-    empty.set(kStepPlanes * t + 12, again ^ 1);
-    empty.set(kStepPlanes * t + 13, again);
-    moved |= difference(view.steps[t], view.steps[0]);
+  for (int t = 0; t < kHistory; ++t) empty.set(kStepPlanes * t + 12, 1);
+  for (Bits left = view.repeated; left; left = without_lowest(left)) {
+    empty.once_more(kStepPlanes * lowest(left) + 12);
   }
   for (int i = 0; i < kNumbers; ++i) empty.set(kHistoryPlanes + i, view.numbers[i]);
   empty.fill(out);
 
-  for_each_piece(view.steps[0], ~moved, [&](int at, int plane) {
-    for (int t = 0; t < kHistory; ++t) out[kPlanes * at + kStepPlanes * t + plane] = 1;
+  const auto eight = [](const Bits(&words)[kHistory]) {
+    EightWords out;
+    __builtin_memcpy(&out, words, sizeof(out));
+    return out;
+  };
+  const EightWords mine = eight(view.mine);
+  const EightWords codes[3] = {eight(view.code[0]), eight(view.code[1]), eight(view.code[2])};
+  const auto changed = [](EightWords words) { return words ^ words[0]; };
+  const EightWords changes =
+      changed(mine) | changed(codes[0]) | changed(codes[1]) | changed(codes[2]);
+  Bits moved = 0;  // squares that are not the same in all positions
+  for (int t = 0; t < kHistory; ++t) moved |= changes[t];
+
+  const Bytes64 first = line_at(empty.rows), second = line_at(empty.rows + kSecondLine);
+  for_each_piece(view.step(0), ~moved, [&](int at, int plane) {
+    uint8_t* row = out + kPlanes * at;
+    put_line(row, first | line_at(kStanding.lines[plane][0]));
+    put_line(row + kSecondLine, second | line_at(kStanding.lines[plane][1]));
   });
-  for (int t = 0; t < kHistory; ++t) {
-    for_each_piece(view.steps[t], moved,
-                   [&](int at, int plane) { out[kPlanes * at + kStepPlanes * t + plane] = 1; });
+  EightWords again;
+  for (int t = 0; t < kHistory; ++t) again[t] = (view.repeated >> t & 1) << 4;
+  for (; moved; moved = without_lowest(moved)) {
+    const int at = lowest(moved);
+    const EightWords piece = (codes[0] >> at & 1) | (codes[1] >> at & 1) << 1 |
+                             (codes[2] >> at & 1) << 2 | (~mine >> at & 1) << 3 | again;
+    uint8_t* row = out + kPlanes * at;
+    for (int t = 0; t < kHistory; ++t) row[kStepPlanes * t + kPlaneOrSet[piece[t]]] = 1;
   }
 }
 
@@ -128,7 +187,7 @@ inline void write_small_bytes(const View& view, uint8_t* out) {
   for (int i = 0; i < 4; ++i) empty.set(14 + i, view.numbers[2 + i]);
   empty.set(19, view.numbers[6]);
   empty.fill(out);
-  for_each_piece(view.steps[0], ~Bits{0},
+  for_each_piece(view.step(0), ~Bits{0},
                  [&](int at, int plane) { out[kSmallPlanes * at + plane] = 1; });
   if (view.en_passant) out[kSmallPlanes * lowest(view.en_passant) + 18] = 1;
 }

@@ -22,7 +22,7 @@ class Session final : public ChessSession {
   void write_fen(char (&out)[kFenRoom]) const override { chess::write_fen(game_.position, out); }
 
   int legal_actions(uint16_t (&out)[kMovesRoom]) const override {
-    for (int n = 0; n < game_.legal; ++n) out[n] = (uint16_t)nth_legal(game_.mask, n);
+    for (int n = 0; n < game_.legal; ++n) out[n] = (uint16_t)nth_legal(board(), game_.moves, n);
     return game_.legal;
   }
 
@@ -50,9 +50,7 @@ class Session final : public ChessSession {
   int occurrences() const override { return game_.position.earlier + 1; }
   bool black_to_move() const override { return game_.position.black; }
 
-  void write_mask(uint8_t* out) const override {
-    __builtin_memcpy(out, &game_.mask, sizeof(ActionMask));
-  }
+  void write_mask(uint8_t* out) const override { chess::write_mask(board(), game_.moves, out); }
   void write_planes(uint8_t* out) const override { write_bytes(view_of(game_.position), out); }
   void write_compact(uint8_t* out) const override {
     write_small_bytes(view_of(game_.position), out);

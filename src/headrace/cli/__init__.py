@@ -66,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HeadraceError as error:
         print(f"headrace: error: {error}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        print(f"headrace: error: there is too little memory: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -55,6 +55,8 @@ class Request:
                 raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
         if not isinstance(self.first_env, int) or not 0 <= self.first_env < 2**32:
             raise HeadraceError(f"first_env is {self.first_env!r}; it must be 0 or more")
+        if self.first_env + self.num_envs > 2**32:
+            raise HeadraceError(f"num_envs is {self.num_envs}; environments are numbered to 2^32")
         if not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**64:
             raise HeadraceError(f"seed is {self.seed!r}; it must be in 0 .. 2^64 - 1")
         if not (self.policy == "random" or isinstance(self.policy, Policy)):
@@ -290,6 +292,8 @@ class HostPolicy:
                 import jax
 
                 self._apply = jax.jit(request.policy.apply)
+        self.outputs_known = self._apply is None
+        """Whether it need not be asked any more what its own outputs are: random has none."""
         self._dtype = action_dtype(request.spec.action_space)
         self._words, self._words_from = np.zeros((0, request.num_envs), np.uint32), 0
 

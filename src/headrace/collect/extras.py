@@ -27,9 +27,10 @@ class Extra:
 
 
 def new_extras(policy: HostPolicy, buffers: HostBuffers, params: Any, clock: int) -> list[Extra]:
-    """Those that `buffers` have no memory for yet, found by calling the policy once."""
-    if policy.random or buffers.extras:
+    """Those that there is no memory for yet, found by calling the policy once."""
+    if policy.outputs_known:
         return []
     _, outputs = policy.act(params, buffers.obs[-1], clock, buffers.mask_at(-1))
+    policy.outputs_known = True
     rows = {name: np.asarray(row) for name, row in outputs.items()}
     return [Extra(name, row.shape[1:], row.dtype) for name, row in rows.items()]

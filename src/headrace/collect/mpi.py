@@ -116,7 +116,7 @@ class MpiCollector(Collector):
     @property
     def calls_per_step(self) -> float:
         """A call does all steps of a batch, but for policies."""
-        return 1 / self.request.steps if self._policy.random else 1.0
+        return 1 / self.request.steps if self.request.policy == "random" else 1.0
 
 
 def _join(request: Request) -> _Job:

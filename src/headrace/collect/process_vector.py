@@ -16,7 +16,7 @@ from headrace.collect.shared_arrays import SharedArrays
 from headrace.collect.vector_job import CALL, RESET, SET, STEP, Refusal, VectorArrays, VectorShare
 from headrace.collect.worker_pool import WorkerPool, shares
 from headrace.envs.spec import EnvSpec
-from headrace.envs.vector.arguments import checked_mask, checked_seeds
+from headrace.envs.vector.arguments import checked_mask, checked_seeds, refuse_impossible
 from headrace.errors import HeadraceError
 
 Array = npt.NDArray[Any]
@@ -181,6 +181,7 @@ class ProcessVectorEnv(VectorEnv[Array, Any, Array]):
             np.copyto(own, given, casting="same_kind")
         except TypeError as error:
             raise HeadraceError(f"{self.env_spec.id} takes other actions: {error}") from None
+        refuse_impossible(self.env_spec.id, self.single_action_space, own)
 
     def _refuse_ended(self) -> None:
         ended = (self._arrays.terminated | self._arrays.truncated).nonzero()[0].tolist()

@@ -8,6 +8,7 @@ whatever else there is was not finished and is written again.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -61,23 +62,28 @@ class Recording:
     fields: dict[str, Any] = field(default_factory=dict)
     _lock: int | None = None
     _manifest_at: float = 0.0
+    _made: list[Path] = field(default_factory=list)
+    """What was not there before."""
 
     def __enter__(self) -> Self:
         """Take the folder, and see what there is."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self.folder.exists():
+                self.folder.mkdir(parents=True)
+                self._made.append(self.folder)
             self._take_lock()
             self._begin()
-        except OSError as error:
-            self.__exit__()
-            raise self._unwritable(error) from error
-        except BaseException:
-            self.__exit__()
+        except BaseException as error:
+            self.__exit__(type(error), error)
+            if isinstance(error, OSError):
+                raise self._unwritable(error) from error
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Let others have it."""
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
+        """Let others have it; an error before the first batch leaves nothing."""
+        if isinstance(error, Exception) and not self.done:
+            self._leave_nothing()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -156,6 +162,7 @@ class Recording:
                 raise HeadraceError(
                     f"{self.folder} holds something else ({others[0]}); give an empty or new folder"
                 )
+            self._made.append(self.folder / MANIFEST)
             self.write_manifest()
             return
         manifest = read_manifest(self.folder)
@@ -169,6 +176,12 @@ class Recording:
         for state in self.folder.glob("state-*.npz"):
             if state.name != _state_name(self.done):
                 state.unlink()
+
+    def _leave_nothing(self) -> None:
+        with contextlib.suppress(OSError):  # somebody else's file is there, too
+            while self._made:
+                path = self._made.pop()
+                path.rmdir() if path == self.folder else path.unlink(missing_ok=True)
 
     def _require_same(self, manifest: dict[str, Any]) -> None:
         ours = json.loads(json.dumps(self.settings))

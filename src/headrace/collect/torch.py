@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -91,7 +92,9 @@ class TorchCompileCollector(TorchCollector):
 
         state = self.state
         try:
-            self._step(self._buffers.action[0])
+            with warnings.catch_warnings():  # PyTorch's compiler uses what PyTorch deprecates
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._step(self._buffers.action[0])
         except Exception as error:
             if InvalidCxxCompiler not in (type(error), type(error.__cause__)):
                 raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks over images and boards, channels last: one text but for the convolution itself."""
+"""Networks over images and boards, channels last."""
 
 from __future__ import annotations
 
@@ -13,25 +13,23 @@ from headrace.learn.networks import RELU_GAIN, Dense, dense, dense_init, orthogo
 
 
 def convolve(ns: Namespace, params: Dense, x: Array, stride: int = 1, same: bool = False) -> Array:
-    """[B, H, W, inputs] to [B, H', W', outputs]; `same`: with zeros around, so that H' is H."""
-    height, width, _, outputs = params.weight.shape
-    if ns.name == "jax":
-        from jax import lax
+    """[B, H, W, inputs] to [B, H', W', outputs]; `same`: with zeros around, so that H' is H.
 
-        out = lax.conv_general_dilated(
-            x,
-            params.weight,
-            (stride, stride),
-            "SAME" if same else "VALID",
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )
-        return out + params.bias
+    As one product of matrices: XLA's own convolutions are slow on processors, their gradients by
+    two orders of magnitude.
+    """
+    xp = ns.xp
+    height, width, _, outputs = params.weight.shape
     if same:
-        x = np.pad(x, ((0, 0), _around(height), _around(width), (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(x, (height, width), (1, 2))
-    windows = windows[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)  # [B, H', W', h, w, c]
-    rows = windows.reshape((*windows.shape[:3], -1))
-    return rows @ params.weight.reshape(-1, outputs) + params.bias
+        x = xp.pad(x, ((0, 0), _around(height), _around(width), (0, 0)))
+    rows, columns = ((n - k) // stride for n, k in ((x.shape[1], height), (x.shape[2], width)))
+    shifted = [
+        x[:, i : i + rows * stride + 1 : stride, j : j + columns * stride + 1 : stride]
+        for i in range(height)
+        for j in range(width)
+    ]
+    windows = shifted[0] if len(shifted) == 1 else xp.concatenate(shifted, axis=-1)
+    return windows @ params.weight.reshape(-1, outputs) + params.bias
 
 
 def _around(size: int) -> tuple[int, int]:

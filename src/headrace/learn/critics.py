@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from headrace.envs.array.namespace import Array, Namespace
+from headrace.envs.array.namespace import Array, namespace
 from headrace.learn.adam import Adam, no_steps, tree_map
-from headrace.learn.networks import Dense, Mlp, dense, dense_init, flat_floats
+from headrace.learn.networks import Dense, Mlp, dense_init, flat_floats
+
+if TYPE_CHECKING:
+    from headrace.learn.native_mlp import Precision
 
 
 class CriticParams(NamedTuple):
@@ -38,6 +41,7 @@ class TwinCritics:
     obs_size: int
     action_size: int
     hidden: tuple[int, ...]
+    precision: Precision
 
     @property
     def _body(self) -> Mlp:
@@ -55,8 +59,22 @@ class TwinCritics:
         return CriticState(params, tree_map(np.copy, params), no_steps(params))
 
     def values(
-        self, ns: Namespace, params: tuple[CriticParams, ...], obs: Array, action: Array
-    ) -> list[Array]:
-        """What each of them says, [B]."""
-        x = ns.xp.concatenate([flat_floats(ns, obs), action], axis=-1)
-        return [dense(twin.head, self._body.apply(ns, twin.body, x))[:, 0] for twin in params]
+        self,
+        params: tuple[CriticParams, ...],
+        obs: Array,
+        action: Array,
+        learning: Literal["critics", "actions"] = "critics",
+    ) -> Array:
+        """What each of them says, [critics, B]; JAX arrays.
+
+        There is a gradient of the critics' parameters, or of the actions.
+        """
+        import jax.numpy as jnp
+
+        from headrace.learn.native_mlp import outputs
+
+        x = jnp.concatenate([flat_floats(namespace("jax"), obs), action], axis=-1)
+        nets = tuple((*twin.body, twin.head) for twin in params)
+        frozen = learning == "actions"
+        first = self.obs_size if frozen else -1
+        return outputs(nets, x, self.precision, frozen, first)[..., 0]

@@ -18,6 +18,7 @@ from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkN
 from headrace.learn.algorithm import Algorithm, Metrics, Rollout
 from headrace.learn.networks import Activation
 from headrace.learn.returns import advantages, discounted_sums, turn_signs
+from headrace.learn.shaping import check_material, material_gain
 from headrace.policy import Policy
 
 _SHUFFLE = 32
@@ -59,6 +60,8 @@ class Config:
     """Whether the network sees observations less their mean, over their deviation, so far."""
     scale_rewards: bool = False
     """Whether rewards are divided by the deviation of discounted returns so far."""
+    material_weight: float = 0.0
+    """Of a pawn's worth of material won, in the rewards that are learnt from, in chess."""
     network: NetworkName = "auto"
     """"mlp", "conv" for images, "residual" for boards; "auto" goes by the observations."""
     hidden: tuple[int, ...] = (64, 64)
@@ -123,6 +126,8 @@ class Ppo(Algorithm):
     def __init__(self, spec: EnvSpec, config: Config | None = None):
         super().__init__(spec, config or Config())
         config = self.config
+        if config.material_weight:
+            check_material(spec)
         self.network: ActorCritic = actor_critic(
             spec,
             network=config.network,
@@ -133,6 +138,7 @@ class Ppo(Algorithm):
             blocks=config.blocks,
             log_std=config.log_std,
         )
+        self._policies: dict[tuple[str, bool], Policy] = {}
 
     def init(self, seed: int) -> PpoState:
         """A policy that prefers nothing yet."""
@@ -154,7 +160,12 @@ class Ppo(Algorithm):
 
     def policy(self, library: Literal["numpy", "jax"], *, deterministic: bool = False) -> Policy:
         """Chance by its probabilities, or the likeliest action."""
-        return Policy(ActorCriticPolicy(self.spec, self.network, library, deterministic), library)
+        kind = (library, deterministic)
+        if kind not in self._policies:  # once: a program is compiled for a function, not its like
+            self._policies[kind] = Policy(
+                ActorCriticPolicy(self.spec, self.network, *kind), library
+            )
+        return self._policies[kind]
 
     def update(self, state: PpoState, experience: Rollout) -> tuple[PpoState, Metrics]:
         """All epochs over one rollout [T, N]."""
@@ -205,6 +216,10 @@ class Ppo(Algorithm):
         """With advantages, and what the normalisers have learnt from the rollout."""
         ns, config = namespace("jax"), self.config
         reward, moments = rollout.reward, state.rewards
+        sign = turn_signs(ns, rollout.to_play, rollout.next_to_play)
+        if config.material_weight:
+            gain = material_gain(ns, rollout.obs, rollout.next_obs, sign)
+            reward = reward + config.material_weight * gain
         if config.scale_rewards:
             ended = rollout.terminated | rollout.truncated
             sums = discounted_sums(reward, ended, config.discount)
@@ -217,7 +232,7 @@ class Ppo(Algorithm):
             rollout.truncated,
             value,
             self._next_values(state, rollout),
-            turn_signs(ns, rollout.to_play, rollout.next_to_play),
+            sign,
             config.discount,
             config.trace,
         )

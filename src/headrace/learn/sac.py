@@ -27,7 +27,14 @@ from headrace.learn.adam import Adam
 from headrace.learn.algorithm import Algorithm, Metrics, Transitions
 from headrace.learn.critics import CriticState, TwinCritics, Twins
 from headrace.learn.distributions import ActionRange, SquashedGaussian, standard_normals
-from headrace.learn.networks import Dense, Mlp, dense, dense_init, observation_size
+from headrace.learn.networks import (
+    Dense,
+    Mlp,
+    dense,
+    dense_init,
+    flat_floats,
+    observation_size,
+)
 from headrace.policy import Policy, PolicyKey, policy_uniforms
 
 LEAST_LOG_STD, MOST_LOG_STD = -20.0, 2.0
@@ -59,6 +66,8 @@ class Config:
     """The share of the way that the target critics follow at each update."""
     batch_size: int = 256
     """Transitions in an update."""
+    precision: Literal["f32", "bf16"] = "f32"
+    """"bf16": products between hidden layers take bfloat16, where the processor has it."""
 
 
 class ActorParams(NamedTuple):
@@ -100,7 +109,9 @@ class Sac(Algorithm):
         self.actions = continuous_actions(spec, "SAC")
         obs_size = observation_size(spec.observation_space)
         self.body = Mlp(obs_size, self.config.hidden, "relu")
-        self.critics = TwinCritics(obs_size, self.actions.size, self.config.hidden)
+        self.critics = TwinCritics(
+            obs_size, self.actions.size, self.config.hidden, self.config.precision
+        )
         wanted = self.config.target_entropy
         self.target_entropy = -float(self.actions.size) if wanted is None else wanted
 
@@ -193,8 +204,8 @@ class Sac(Algorithm):
     ) -> Array:
         """y [B], for noise [B, n] of the next actions."""
         ns = namespace("jax")
-        action, log_prob = actor_distribution(ns, self.body, actor, batch.next_obs).sample(noise)
-        first, second = self.critics.values(ns, target, batch.next_obs, action)
+        action, log_prob = self._distribution(actor, batch.next_obs).sample(noise)
+        first, second = self.critics.values(target, batch.next_obs, action)
         soft = ns.xp.minimum(first, second) - ns.xp.exp(log_temperature) * log_prob
         return batch.reward + batch.discount * soft
 
@@ -202,19 +213,27 @@ class Sac(Algorithm):
         self, params: Twins, obs: Array, action: Array, target: Array
     ) -> tuple[Array, Array]:
         """J_Q, and the mean of the values."""
-        values = self.critics.values(namespace("jax"), params, obs, action)
-        loss = sum(((value - target) ** 2).mean() for value in values)
-        return loss, values[0].mean()  # pyright: ignore[reportReturnType]
+        values = self.critics.values(params, obs, action)
+        loss = ((values - target) ** 2).mean(axis=1).sum()
+        return loss, values[0].mean()
 
     def actor_loss(
         self, params: ActorParams, critics: Twins, log_temperature: Array, obs: Array, noise: Array
     ) -> tuple[Array, Array]:
         """J_π, and the mean of the log-probabilities."""
         ns = namespace("jax")
-        action, log_prob = actor_distribution(ns, self.body, params, obs).sample(noise)
-        first, second = self.critics.values(ns, critics, obs, action)
+        action, log_prob = self._distribution(params, obs).sample(noise)
+        first, second = self.critics.values(critics, obs, action, "actions")
         loss = ns.xp.exp(log_temperature) * log_prob - ns.xp.minimum(first, second)
         return loss.mean(), log_prob.mean()
+
+    def _distribution(self, params: ActorParams, obs: Array) -> SquashedGaussian:
+        """π(·|s), with a gradient of the parameters."""
+        from headrace.learn.native_mlp import outputs
+
+        ns, layers = namespace("jax"), (*params.body, params.head)
+        out = outputs((layers,), flat_floats(ns, obs), self.config.precision, False, -1)
+        return squashed(ns, out[0])
 
     def _noise(self, seed: Array, number: Array, stream: int, count: int) -> Array:
         return chance.normals(seed, number, stream, (count, self.actions.size))
@@ -232,11 +251,8 @@ def continuous_actions(spec: EnvSpec, who: str) -> ActionRange:
     return ActionRange(space)
 
 
-def actor_distribution(
-    ns: Namespace, body: Mlp, params: ActorParams, obs: Array
-) -> SquashedGaussian:
-    """π(·|s) for observations [B, ...]."""
-    out = dense(params.head, body.apply(ns, params.body, obs))
+def squashed(ns: Namespace, out: Array) -> SquashedGaussian:
+    """From means and log standard deviations [B, 2n]."""
     size = out.shape[-1] // 2
     log_std = ns.xp.clip(out[..., size:], LEAST_LOG_STD, MOST_LOG_STD)
     return SquashedGaussian(ns, out[..., :size], log_std)
@@ -256,7 +272,7 @@ class SacPolicy:
     ) -> tuple[Array, dict[str, Any]]:
         """For observations [N, ...]."""
         ns = namespace(self.library)
-        choice = actor_distribution(ns, self.body, params, obs)
+        choice = squashed(ns, dense(params.head, self.body.apply(ns, params.body, obs)))
         if self.deterministic:
             flat = choice.mode()
         else:

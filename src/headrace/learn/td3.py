@@ -17,14 +17,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from headrace.envs.array.namespace import Array, Namespace, namespace
+from headrace.envs.array.namespace import Array, namespace
 from headrace.envs.spec import EnvSpec
 from headrace.learn import adam, chance
 from headrace.learn.adam import Adam, tree_map
 from headrace.learn.algorithm import Algorithm, Metrics, Transitions
 from headrace.learn.critics import CriticState, TwinCritics, Twins
 from headrace.learn.distributions import ActionRange, standard_normals
-from headrace.learn.networks import Dense, Mlp, dense, dense_init, observation_size
+from headrace.learn.networks import (
+    Dense,
+    Mlp,
+    dense,
+    dense_init,
+    flat_floats,
+    observation_size,
+)
 from headrace.learn.sac import continuous_actions
 from headrace.policy import Policy, PolicyKey, policy_uniforms
 
@@ -55,6 +62,8 @@ class Config:
     """The share of the way that the targets follow at each update."""
     batch_size: int = 256
     """Transitions in an update."""
+    precision: Literal["f32", "bf16"] = "f32"
+    """"bf16": products between hidden layers take bfloat16, where the processor has it."""
 
 
 class ActorParams(NamedTuple):
@@ -97,7 +106,9 @@ class Td3(Algorithm):
         self.actions = continuous_actions(spec, "TD3")
         obs_size = observation_size(spec.observation_space)
         self.body = Mlp(obs_size, self.config.hidden, "relu")
-        self.critics = TwinCritics(obs_size, self.actions.size, self.config.hidden)
+        self.critics = TwinCritics(
+            obs_size, self.actions.size, self.config.hidden, self.config.precision
+        )
 
     def init(self, seed: int) -> Td3State:
         """The policy begins near the middle of the range."""
@@ -186,30 +197,31 @@ class Td3(Algorithm):
         config = self.config
         clip = config.target_noise_clip
         noise = ns.xp.clip(config.target_noise * noise, -clip, clip)
-        action = actor_action(ns, self.body, actor_target, batch.next_obs) + noise
+        action = self._action(actor_target, batch.next_obs) + noise
         action = ns.xp.clip(action, -1, 1)
-        first, second = self.critics.values(ns, target, batch.next_obs, action)
+        first, second = self.critics.values(target, batch.next_obs, action)
         return batch.reward + batch.discount * ns.xp.minimum(first, second)
 
     def critic_loss(
         self, params: Twins, obs: Array, action: Array, target: Array
     ) -> tuple[Array, Array]:
         """J_Q, and the mean of the values."""
-        values = self.critics.values(namespace("jax"), params, obs, action)
-        loss = sum(((value - target) ** 2).mean() for value in values)
-        return loss, values[0].mean()  # pyright: ignore[reportReturnType]
+        values = self.critics.values(params, obs, action)
+        loss = ((values - target) ** 2).mean(axis=1).sum()
+        return loss, values[0].mean()
 
     def actor_loss(self, params: ActorParams, critics: Twins, obs: Array) -> Array:
         """J_π, by the first of the twins."""
-        ns = namespace("jax")
-        action = actor_action(ns, self.body, params, obs)
-        (value,) = self.critics.values(ns, critics[:1], obs, action)
-        return -value.mean()
+        action = self._action(params, obs)
+        return -self.critics.values(critics[:1], obs, action, "actions").mean()
 
+    def _action(self, params: ActorParams, obs: Array) -> Array:
+        """π(s), with a gradient of the parameters."""
+        from headrace.learn.native_mlp import outputs
 
-def actor_action(ns: Namespace, body: Mlp, params: ActorParams, obs: Array) -> Array:
-    """π(s), flat, in [-1, 1]."""
-    return ns.xp.tanh(dense(params.head, body.apply(ns, params.body, obs)))
+        ns, layers = namespace("jax"), (*params.body, params.head)
+        out = outputs((layers,), flat_floats(ns, obs), self.config.precision, False, -1)
+        return ns.xp.tanh(out[0])
 
 
 @dataclass(frozen=True)
@@ -226,7 +238,7 @@ class Td3Policy:
     ) -> tuple[Array, dict[str, Any]]:
         """For observations [N, ...]."""
         ns = namespace(self.library)
-        flat = actor_action(ns, self.body, params, obs)
+        flat = ns.xp.tanh(dense(params.head, self.body.apply(ns, params.body, obs)))
         if self.noise:
             uniforms = policy_uniforms(ns, key, 2 * self.actions.size)
             flat = flat + np.float32(self.noise) * standard_normals(ns, uniforms)

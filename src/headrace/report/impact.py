@@ -7,6 +7,9 @@ A rung changes the generation alone, so its speed-up of the run is bounded by th
 generation had: where the update dominates, a faster rung stops mattering.
 """
 
+DECK_UPDATE_SECONDS = 0.1
+"""What an update takes in the lecture whose ladder this is."""
+
 
 def run_speedup(baseline: float, generation: float, update: float) -> float:
     """How many times faster the run is; the arguments are seconds for a batch.

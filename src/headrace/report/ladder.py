@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -77,7 +78,7 @@ def ladder(
         seed=seed,
         options=options,
     )
-    if update_seconds is not None and not update_seconds >= 0:
+    if update_seconds is not None and not 0 <= update_seconds < math.inf:
         raise HeadraceError(f"update_seconds is {update_seconds}; it must be at least 0")
     if train and (plan.kind != "ladder" or update_seconds is not None):
         raise HeadraceError("train goes with neither a sweep nor update_seconds: it measures both")
@@ -168,7 +169,9 @@ def _try(
             needed, spec = rung_class(case.rung).definition, case.request.spec
             if needed in spec.definitions:
                 plan = result.plan
-                return measure(case.rung, case.request, plan.seconds, plan.repeats, interrupts)
+                return measure(
+                    case.rung, case.request, plan.seconds, plan.repeats, interrupts, case.processes
+                )
             reason = f"{spec.id} has no {needed} definition"
         except HeadraceError as error:
             reason = str(error)
@@ -181,8 +184,8 @@ def _try(
 def _too_slow(result: LadderResult, case: Case) -> str | None:
     wanted = case.request
     for one in reversed(result.measurements):
-        same = (case.rung, wanted.fused_steps, wanted.spec.options)
-        if (one.rung, one.fused_steps, one.options) == same:
+        same = (case.rung, case.processes, wanted.fused_steps, wanted.spec.options)
+        if (one.rung, one.processes, one.fused_steps, one.options) == same:
             expected = one.best_seconds * wanted.num_envs / one.num_envs
             if expected > SLOWEST_BATCH * max(result.plan.seconds, 1.0):
                 return f"a batch of {wanted.num_envs:,} would take about {duration(expected)}"

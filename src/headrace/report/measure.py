@@ -35,6 +35,13 @@ class Measurement:
     """Bytes of the batch, for each transition."""
     options: dict[str, Any] = field(default_factory=dict)
     """The environment's."""
+    processes: int | None = None
+    """Workers or ranks, where the rung has them."""
+
+    @property
+    def label(self) -> str:
+        """The rung, with its number of processes."""
+        return f"{self.rung} × {self.processes}" if self.processes else self.rung
 
     @property
     def best_seconds(self) -> float:
@@ -85,6 +92,7 @@ def measure(
     repeats: int,
     interrupts: Interrupts,
     params: Any = None,
+    processes: int | None = None,
 ) -> tuple[Measurement, BatchFacts]:
     """Time whole batches for about `seconds`, in `repeats` parts, but two batches at least.
 
@@ -112,6 +120,7 @@ def measure(
         calls_per_step=None if math.isnan(calls) else calls,
         transition_bytes=seen.transition_bytes,
         options=dict(request.spec.options),
+        processes=processes,
     )
     return measured, seen
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from headrace.collect.base import Request
 from headrace.collect.rungs import RUNGS
+from headrace.collect.worker_pool import default_workers
 from headrace.envs.registry import spec as find_spec
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError, unknown
@@ -18,6 +19,10 @@ FUSING = ("xla-fused", "native-fused", "native-xla")
 """Rungs that take `fused_steps`."""
 SWEEPS_FUSION = ("native-fused",)
 """Those that show what fusion brings, unless others are named."""
+PROCESSES = {"processes": "workers", "mpi": "ranks"}
+"""Rungs that have processes, and what these are called."""
+DECK_PROCESSES = 20
+"""Workers and ranks of the deck's own ladder, on batches of as many environments."""
 TRANSITIONS = 1 << 17
 STEPS, STATE_SWEEP_STEPS = 32, 128
 
@@ -42,8 +47,18 @@ class Case:
     rung: str
     request: Request
 
+    @property
+    def processes(self) -> int | None:
+        """Workers or ranks, where the rung has them."""
+        if self.rung not in PROCESSES:
+            return None
+        given = getattr(self.request, PROCESSES[self.rung])
+        return min(given or default_workers(self.request.num_envs), self.request.num_envs)
+
     def __str__(self) -> str:
         fused = f", {self.request.fused_steps} a call" if self.request.fused_steps else ""
+        if self.processes:
+            fused += f", {self.processes} {PROCESSES[self.rung]}"
         options = "".join(f", {name} {value}" for name, value in self.request.spec.options.items())
         plural = "s" if self.request.num_envs > 1 else ""
         return f"{self.rung}, {self.request.num_envs:,} environment{plural}{fused}{options}"
@@ -83,9 +98,10 @@ class Plan:
         for spec in self._specs():
             for num_envs in self.num_envs:
                 cases = [
-                    Case(rung, self._request(spec, num_envs, fused))
+                    Case(rung, self._request(spec, num_envs, fused, processes))
                     for rung in self.rungs
                     for fused in ((self.fused_steps or (None,)) if rung in FUSING else (None,))
+                    for processes in self._processes(rung, num_envs)
                 ]
                 yield Work(spec, num_envs, self.steps, self.threads, cases)
 
@@ -100,15 +116,26 @@ class Plan:
             for size in self.state_bytes
         ]
 
-    def _request(self, spec: EnvSpec, num_envs: int, fused_steps: int | None) -> Request:
+    def _processes(self, rung: str, num_envs: int) -> tuple[dict[str, int], ...]:
+        """One for each processor, and on the deck's batch as many as it has there."""
+        name = PROCESSES.get(rung)
+        if name is None or getattr(self, name) or self.kind != "ladder":
+            return ({},)
+        if num_envs != DECK_PROCESSES or default_workers(num_envs) == DECK_PROCESSES:
+            return ({},)
+        return {}, {name: DECK_PROCESSES}
+
+    def _request(
+        self, spec: EnvSpec, num_envs: int, fused_steps: int | None, processes: dict[str, int]
+    ) -> Request:
         return Request(
             spec,
             num_envs,
             self.steps,
             seed=self.seed,
             threads=self.threads,
-            workers=self.workers,
-            ranks=self.ranks,
+            workers=processes.get("workers", self.workers),
+            ranks=processes.get("ranks", self.ranks),
             fused_steps=fused_steps,
         )
 

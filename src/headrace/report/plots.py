@@ -29,10 +29,11 @@ COLOURS = {
     "xla-fused": "#1f4fbf",
     "native": "#86c98f",
     "openmp": "#3fa34d",
+    "mpi": "#8e63ce",
     "native-fused": "#17702a",
     "native-xla": "#0f9d8a",
 }
-BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}
 LEGEND = {"loc": "outside lower center", "ncols": 6, "fontsize": 9, "frameon": False}
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -96,7 +97,7 @@ def _draw_ladder(result: LadderResult) -> Figure:
 
 def _draw_bars(axes: Axes, result: LadderResult, rows: list[Row]) -> None:
     rates = [row.measurement.steps_per_second for row in rows]
-    names = [row.measurement.rung for row in rows]
+    names = [row.measurement.label for row in rows]
     axes.barh(names, rates, color=[COLOURS.get(name, FAINT) for name in names], height=0.7)
     axes.set_xscale("log")
     for limit in result.limits:
@@ -133,7 +134,7 @@ def _bar_label(axes: Axes, at: float, position: int, label: str) -> None:
 
 
 def _draw_run(axes: Axes, update: float, rows: list[Row]) -> None:
-    names = [row.measurement.rung for row in rows]
+    names = [row.measurement.label for row in rows]
     generation = [row.measurement.best_seconds for row in rows]
     axes.barh(names, generation, color=[COLOURS.get(name, FAINT) for name in names], height=0.7)
     axes.barh(names, update, left=generation, color="#e3e5e8", height=0.7)

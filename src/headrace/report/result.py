@@ -7,7 +7,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from headrace.report.impact import generation_share, run_speedup
+from headrace.report.impact import DECK_UPDATE_SECONDS, generation_share, run_speedup
 from headrace.report.limits import Limit
 from headrace.report.machine import Machine
 from headrace.report.measure import Measurement
@@ -49,6 +49,9 @@ class Row:
     """Of a whole training run, over the same run with the baseline, by the impact model."""
     share: float | None
     """The part of that run spent in generation, of 1."""
+    deck_run_speedup: float
+    """Likewise, were the update the deck's."""
+    deck_share: float
 
 
 @dataclass
@@ -106,6 +109,10 @@ class LadderResult:
                     if update is None
                     else run_speedup(first.best_seconds, one.best_seconds, update),
                     share=None if update is None else generation_share(one.best_seconds, update),
+                    deck_run_speedup=run_speedup(
+                        first.best_seconds, one.best_seconds, DECK_UPDATE_SECONDS
+                    ),
+                    deck_share=generation_share(one.best_seconds, DECK_UPDATE_SECONDS),
                 )
             )
         return rows
@@ -157,4 +164,4 @@ class LadderResult:
     @staticmethod
     def _row_json(row: Row) -> dict[str, Any]:
         values = {item.name: getattr(row, item.name) for item in dataclasses.fields(row)}
-        return values | {"measurement": row.measurement.rung}
+        return values | {"measurement": row.measurement.label}

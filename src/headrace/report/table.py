@@ -14,6 +14,7 @@ from rich.text import Text
 
 from headrace.report import sweeps
 from headrace.report.format import count, duration, figures, percent, quantity, ratio
+from headrace.report.impact import DECK_UPDATE_SECONDS
 from headrace.report.limits import Limit
 from headrace.report.result import LadderResult, Row
 
@@ -102,7 +103,7 @@ def _ladder_table(result: LadderResult, rows: list[Row], width: int) -> Renderab
     for row in rows:
         one = row.measurement
         table.add_row(
-            Text(one.rung, "bold" if row is best else ""),
+            Text(one.label, "bold" if row is best else ""),
             Text(quantity(one.steps_per_second), "bold"),
             Text(f"±{100 * one.spread:.0f} %", "dim"),
             ratio(row.speedup),
@@ -144,17 +145,24 @@ def _run_title(result: LadderResult) -> Text:
 
 
 def _run_table(rows: list[Row], width: int) -> RenderableType:
-    table = _table(width, ("rung", "generation", "spent in generation", "", "whole run"))
+    deck = duration(DECK_UPDATE_SECONDS)
+    headers = (
+        "rung", "generation", "spent in generation", "", "whole\nrun",
+        f"deck's {deck}:\ngeneration", "whole\nrun",
+    )  # fmt: skip
+    table = _table(width, headers)
     for row in rows:
         assert row.share is not None
         assert row.run_speedup is not None
         filled = round(row.share * BAR_WIDTH)
         table.add_row(
-            row.measurement.rung,
+            row.measurement.label,
             duration(row.measurement.best_seconds),
             Text("█" * filled, "cyan") + Text("░" * (BAR_WIDTH - filled), "dim"),
             percent(row.share),
             Text(ratio(row.run_speedup), "bold"),
+            percent(row.deck_share),
+            ratio(row.deck_run_speedup),
         )
     return Padding(table, (1, 0, 1, 0))
 

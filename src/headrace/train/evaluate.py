@@ -26,14 +26,17 @@ def evaluate(
     episodes: int,
     seed: int,
     deterministic: bool = True,
-    library: Literal["numpy", "jax"] = "numpy",
+    library: Literal["numpy", "jax"] | None = None,
 ) -> np.ndarray:
     """Returns [episodes] of the policy with these parameters, in environments of their own.
 
     Each environment gives as many of its first episodes as the others: whichever are over first
     would be the short ones. The rewards of several players are added up as they come; give the
-    environment whose opponent is inside for those.
+    environment whose opponent is inside for those. The library is JAX where observations are images
+    or boards, unless one is given: for what small networks do in a step, NumPy is faster.
     """
+    if library is None:
+        library = "jax" if len(spec.observation_space.shape or ()) == 3 else "numpy"
     limited = replace(spec, max_episode_steps=spec.max_episode_steps or LONGEST)
     num_envs = min(episodes, _SIDE_BY_SIDE)
     wanted = np.full(num_envs, episodes // num_envs)

@@ -22,7 +22,7 @@ from typing import Any, Self
 from headrace.errors import HeadraceError
 from headrace.train.checkpoint import Checkpoints
 from headrace.train.config import RunConfig
-from headrace.train.files import read_json, remove_drafts, write_json
+from headrace.train.files import DRAFT, read_json, remove_drafts, write_json
 
 CONFIG, RESULT, CHECKPOINTS, CURVE, VIDEO = (
     "config.json",
@@ -46,7 +46,7 @@ class RunFolder:
         """A new run in a new folder, or an empty one."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            others = sorted(one.name for one in path.iterdir())
+            others = sorted(one.name for one in path.iterdir() if not one.name.startswith(DRAFT))
         except OSError as error:
             raise HeadraceError(f"{path} cannot be written ({error.strerror})") from error
         if CONFIG in others:

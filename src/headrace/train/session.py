@@ -24,6 +24,8 @@ from headrace.train.watch import Run, Watch
 
 EVALUATION_SEED = 1 << 40
 """Added to the run's: no environment is evaluated in that is trained in."""
+CONFIRMED_BY = 5
+"""Times the usual episodes before a run ends for having reached its target."""
 MakeTrainer = Callable[[RunConfig, EnvSpec], Trainer]
 
 
@@ -58,8 +60,12 @@ def train_on(
         before, settings=replaced(before.settings, changed, "headrace resume")
     )
     with RunFolder(path) as folder:
-        loaded = folder.checkpoints(config.settings.keep_checkpoints).newest(watch.say)
-        if at_its_end(config.settings, loaded.meta):
+        checkpoints, loaded = folder.checkpoints(config.settings.keep_checkpoints), None
+        if checkpoints.paths():
+            loaded = checkpoints.newest(watch.say)
+        else:
+            watch.say(f"{path} has no checkpoint yet: the run begins again")
+        if loaded is not None and at_its_end(config.settings, loaded.meta):
             raise HeadraceError(
                 f"{path} is at its end, {loaded.meta['env_steps']:,} environment steps; "
                 "give it more --total-steps, another --until or --time-limit"
@@ -118,10 +124,24 @@ def _runner(
     played = evaluation_environment(config)
 
     def score(acting: Acting) -> np.ndarray:
-        seed = EVALUATION_SEED + settings.seed
-        return evaluate(algorithm, acting, played, settings.evaluation_episodes, seed)
+        return scored(algorithm, acting, played, settings)
 
     return Runner(config, trainer, folder, score, watch, stop_asked)
+
+
+def scored(algorithm: Algorithm, acting: Acting, played: EnvSpec, settings: Settings) -> np.ndarray:
+    """The returns of an evaluation.
+
+    One that would end the run is made of several times as many episodes, where these are quick: of
+    many policies, the first whose mean over a few reaches a target is not yet one that does so.
+    """
+    episodes, seed = settings.evaluation_episodes, EVALUATION_SEED + settings.seed
+    returns = evaluate(algorithm, acting, played, episodes, seed)
+    slow = played.definitions == ("gym",)
+    if settings.until is None or returns.mean() < settings.until or slow:
+        return returns
+    more = evaluate(algorithm, acting, played, CONFIRMED_BY * episodes, seed + EVALUATION_SEED)
+    return np.concatenate([returns, more])
 
 
 def at_its_end(settings: Settings, meta: dict[str, Any]) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chess: positions to look at, and perft, by the native core's rules.
+"""Chess: positions to look at, perft and playouts, by the native core's rules.
 
 The same rules on python-chess, an extra, are in modules of their own: `game`, `encoding`, `gym` and
 `players`.
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         legal_moves,
         outcome,
         perft,
+        playouts,
         repetitions,
     )
 
@@ -27,6 +28,7 @@ _HOMES = {
     "legal_moves": "headrace.envs.chess.native",
     "outcome": "headrace.envs.chess.native",
     "perft": "headrace.envs.chess.native",
+    "playouts": "headrace.envs.chess.native",
     "repetitions": "headrace.envs.chess.native",
 }
 
@@ -37,6 +39,7 @@ __all__ = [
     "legal_moves",
     "outcome",
     "perft",
+    "playouts",
     "repetitions",
 ]
 

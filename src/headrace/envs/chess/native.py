@@ -10,13 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace import _native
-from headrace.envs.native import default_isa
-from headrace.errors import HeadraceError
+from headrace.envs.native import NativeDefinition, default_isa
+from headrace.errors import HeadraceError, unknown
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 ACTIONS = 4672
+MAX_PLIES = 512
+"""Of a game of `Chess-v0`, unless another limit is asked for."""
 _DEPTH_OF_A_CALL = 5
 """Perft goes deeper in Python, so that Ctrl-C is heard at least every few seconds."""
+_MOVES_OF_A_CALL = 1 << 22
+"""Playouts likewise."""
 
 
 class Position:
@@ -27,12 +31,16 @@ class Position:
     """
 
     def __init__(self, fen: str = START, isa: str | None = None):
+        if not isinstance(fen, str):
+            raise HeadraceError(f"the FEN is {fen!r:.40}; it must be text")
         try:
             self._game = _native.ChessGame(isa or default_isa())
+        except ValueError as error:
+            raise HeadraceError(str(error)) from None
+        try:
             self._game.set_up(fen)
-        except (TypeError, ValueError) as error:
-            what = f"FEN {fen!r:.120}: " if isinstance(fen, str) else ""
-            raise HeadraceError(f"{what}{str(error).splitlines()[0]}") from None
+        except ValueError as error:
+            raise HeadraceError(f"FEN {fen!r:.120}: {error}") from None
 
     @property
     def fen(self) -> str:
@@ -76,22 +84,21 @@ class Position:
 
     def play(self, move: str | int) -> None:
         """Play a legal move or action; the game may go on after it is over."""
-        actions = self.legal_actions
         if isinstance(move, str):
-            moves = self.legal_moves
-            if move not in moves:
-                raise HeadraceError(f"move {move!r:.20} is illegal in {self.fen}")
-            move = actions[moves.index(move)]
-        if move not in actions:
-            raise HeadraceError(f"action {move!r:.20} is illegal in {self.fen}")
+            move = self.action(move)
+        self._require(move)
         self._game.play(move)
 
     def action(self, move: str) -> int:
         """The number of a legal move."""
-        return dict(zip(self.legal_moves, self.legal_actions, strict=True))[move]
+        actions = dict(zip(self.legal_moves, self.legal_actions, strict=True))
+        if move not in actions:
+            raise HeadraceError(f"move {move!r:.20} is illegal in {self.fen}")
+        return actions[move]
 
     def uci(self, action: int) -> str:
         """The name of a legal action."""
+        self._require(action)
         return self._game.uci(action)
 
     def mask(self) -> npt.NDArray[np.bool_]:
@@ -102,8 +109,15 @@ class Position:
 
     def observation(self, form: Literal["planes", "compact"] = "planes") -> npt.NDArray[np.uint8]:
         """What the side to move sees: uint8 [8, 8, 119] or [8, 8, 20]."""
-        out = np.zeros((8, 8, 119 if form == "planes" else 20), np.uint8)
-        (self._game.write_planes if form == "planes" else self._game.write_compact)(out)
+        writers = {
+            "planes": (self._game.write_planes, 119),
+            "compact": (self._game.write_compact, 20),
+        }
+        if form not in writers:
+            raise unknown("observation", form, writers)
+        write, planes = writers[form]
+        out = np.zeros((8, 8, planes), np.uint8)
+        write(out)
         return out
 
     def perft(self, depth: int) -> int:
@@ -127,6 +141,10 @@ class Position:
         other._game = self._game.copy()
         return other
 
+    def _require(self, action: int) -> None:
+        if action not in self.legal_actions:
+            raise HeadraceError(f"action {action!r:.20} is illegal in {self.fen}")
+
     def _each_next(self) -> Iterable[Position]:
         for action in self.legal_actions:
             after = self.copy()
@@ -142,6 +160,33 @@ def perft(fen: str, depth: int) -> int:
 def divide(fen: str, depth: int) -> dict[str, int]:
     """Perft behind each move, by UCI: to find a fault."""
     return Position(fen).divide(depth)
+
+
+def playouts(games: int, plies: int, *, seed: int = 0, threads: int = 1) -> int:
+    """Make `plies` random legal moves on each of `games` boards, by the rules alone.
+
+    Nothing is observed and nothing kept. A game that is over, or 512 plies long, is followed by a
+    new one: these are the games that collectors of `Chess-v0` play with this seed. Returns how many
+    have ended.
+    """
+    for name, value in (("games", games), ("plies", plies), ("threads", threads)):
+        if not isinstance(value, int) or value < 1:
+            raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
+    native = NativeDefinition("Chess-v0", {"observation": "compact"})
+    state = native.make_state(games, seed)
+    native.kernel.reset(state, np.zeros((games, 8, 8, 20), np.uint8))
+    stride = max(1, _MOVES_OF_A_CALL // games)
+    for clock in range(0, plies, stride):
+        native.kernel.advance(
+            state,
+            num_envs=games,
+            steps=min(stride, plies - clock),
+            clock=clock,
+            max_episode_steps=MAX_PLIES,
+            threads=threads,
+        )
+    begun = native.book(state)[_native.BOOKKEEPING.index("episode")]
+    return int(begun.sum()) - games
 
 
 def legal_moves(fen: str) -> list[str]:

@@ -106,8 +106,7 @@ def _checked_choices(
 ) -> npt.NDArray[np.int64]:
     if given.dtype.kind not in "iub":
         raise HeadraceError(f"actions have dtype {given.dtype}; {name} takes integers") from None
-    first, last = int(space.start), int(space.start + space.n - 1)
-    _refuse_any(given, (given < first) | (given > last), f"{name} takes {first} to {last}")
+    refuse_impossible(name, space, given)
     return np.ascontiguousarray(given, np.int64)
 
 
@@ -118,6 +117,17 @@ def _checked_components(name: str, given: npt.NDArray[Any]) -> npt.NDArray[np.fl
         components = np.ascontiguousarray(given, np.float32)
     _refuse_any(given, ~np.isfinite(components), "actions must be finite")
     return components
+
+
+def refuse_impossible(name: str, space: gymnasium.Space, actions: npt.NDArray[Any]) -> None:
+    """Raise for a choice that there is not, or a component that is no number."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        first, last = int(space.start), int(space.start + space.n - 1)
+        _refuse_any(
+            actions, (actions < first) | (actions > last), f"{name} takes {first} to {last}"
+        )
+    elif actions.dtype.kind == "f":
+        _refuse_any(actions, ~np.isfinite(actions), "actions must be finite")
 
 
 def _refuse_any(given: npt.NDArray[Any], bad: npt.NDArray[np.bool_], rule: str) -> None:

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewards for what usually leads to a good end, where the end itself is rare."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.envs.array.namespace import Array, Namespace
+from headrace.envs.spec import EnvSpec
+from headrace.errors import HeadraceError
+
+PIECES = np.array([1, 3, 3, 5, 9], np.float32)
+"""Of pawn, knight, bishop, rook, queen: the first planes of a chess observation, in this order;
+the opponent's begin with plane 6."""
+
+
+def check_material(spec: EnvSpec) -> None:
+    """Raise unless an environment's observations are chess boards."""
+    shape = spec.observation_space.shape or ()
+    if shape[:2] != (8, 8) or len(shape) != 3 or not spec.masked:
+        raise HeadraceError(f"{spec.id}: material is counted on chess boards only")
+
+
+def material(ns: Namespace, obs: Array) -> Array:
+    """What the player who sees a board [..., 8, 8, planes] is ahead, in pawns [...]."""
+    ahead = ns.to_float(obs[..., 0:5]) - ns.to_float(obs[..., 6:11])
+    return ahead.sum(axis=(-3, -2)) @ PIECES
+
+
+def material_gain(ns: Namespace, obs: Array, next_obs: Array, sign: Array | float) -> Array:
+    """What each action won, in pawns; `sign` is -1 where the other player sees `next_obs`."""
+    return sign * material(ns, next_obs) - material(ns, obs)
