@@ -2,8 +2,8 @@
 """SAC on HalfCheetah-v5: environment steps and update frames a second, in one run, against peers.
 
 Ours is `headrace train` as it is: samplers, learner and evaluator at work, rates as the run itself
-records them. The bars: 20 times Stable-Baselines3's environment steps (at its batch of 256, where it
-makes most of them) while learning from 1.2 times as many transitions a second as the best of
+records them. The bars: 20 times Stable-Baselines3's environment steps (at its batch of 256, where
+it makes most of them) while learning from 1.2 times as many transitions a second as the best of
 Stable-Baselines3 and SBX at a batch of 8192.
 """
 
