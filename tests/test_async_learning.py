@@ -41,6 +41,9 @@ def test_a_short_run_makes_progress(tmp_path):
     assert run.env_steps >= 20_000
     statuses = list(StatusReader(tmp_path / "run").more())
     assert statuses[-1].state == "finished"
+    assert run.last is not None
+    assert run.last.env_steps >= 20_000  # what was learnt in the end was evaluated
+    assert statuses[-1].frames == statuses[-1].updates // 32 * 8 * 64 * 8  # 8 epochs of 4 parts
     assert statuses[-1].updates > 20
     assert statuses[-1].staleness_max <= 4
     assert statuses[-1].train_return > 25
