@@ -8,11 +8,17 @@ the second update, so that neither start nor compilation counts against it.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 
 import gymnasium
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import (  # pyright: ignore[reportMissingImports]
+    BaseCallback,
+)
+
+
+PACKAGES = {"sb3": "stable_baselines3", "sbx": "sbx"}
 
 
 class Clock(BaseCallback):
@@ -34,17 +40,14 @@ class Clock(BaseCallback):
 def main() -> None:
     """One run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--framework", choices=("sb3", "sbx"), required=True)
+    parser.add_argument("--framework", choices=tuple(PACKAGES), required=True)
     parser.add_argument("--env", default="HalfCheetah-v5")
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=10.0)
     arguments = parser.parse_args()
-    if arguments.framework == "sb3":
-        from stable_baselines3 import SAC
-    else:
-        from sbx import SAC
+    package = importlib.import_module(PACKAGES[arguments.framework])
     starts = 100
-    model = SAC(
+    model = package.SAC(
         "MlpPolicy",
         gymnasium.make(arguments.env),
         batch_size=arguments.batch_size,
