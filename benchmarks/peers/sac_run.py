@@ -17,7 +17,6 @@ from stable_baselines3.common.callbacks import (  # pyright: ignore[reportMissin
     BaseCallback,
 )
 
-
 PACKAGES = {"sb3": "stable_baselines3", "sbx": "sbx"}
 
 
