@@ -14,7 +14,7 @@ SANITIZED := build/native-sanitized
 PLAIN := build/native-plain
 THREADED := build/native-threaded
 
-.PHONY: demo test test-python test-native test-slow lint format bench clean check-machine check-browser
+.PHONY: demo test test-python test-native test-slow lint format bench soak clean check-machine check-browser
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -56,6 +56,10 @@ format: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/run_all.py
+
+# Half an hour at full speed: memory, rates and handles stay as they are.
+soak: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/async/soak.py --minutes $(or $(MINUTES),30)
 
 clean:
 	rm -rf build $(VENV) .peers

@@ -134,6 +134,7 @@ def test_killed_members_are_replaced_and_the_end_of_the_learner_ends_all(tmp_pat
     status = run.reader.newest()
     assert status.state == "failed"
     done = checkpoint.read(sorted((folder / "checkpoints").iterdir())[-1]).meta
+    assert done["update_frames"] == 32 * done["updates"]
     with RunningRun(folder, str(folder), command=("resume",)) as resumed:
         status = resumed.wait_for(lambda s: s.updates > done["updates"] + 20 and s.live)
         assert status.env_steps > done["env_steps"]

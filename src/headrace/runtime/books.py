@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headrace.learn.algorithm import Acting, Algorithm
 from headrace.runtime import counters
 from headrace.runtime import status as shown
 from headrace.runtime.crew import Crew
@@ -23,6 +24,7 @@ from headrace.runtime.plan import Channels, Plan
 from headrace.train.config import RunConfig
 from headrace.train.files import write_json
 from headrace.train.metrics import MetricsLog
+from headrace.train.model import save_model
 from headrace.train.run_folder import RESULT, RunFolder
 from headrace.train.watch import Averages, Ending, Moment, Rates, Run, Scores, Watch
 
@@ -67,6 +69,8 @@ class Books:
         self.counted = self.before
         self._window: deque[tuple[float, Counted]] = deque()
         self._episodes = 0
+        self.evaluated_version = 0
+        """Of the weights that were evaluated last."""
         self._log = MetricsLog(folder.path, resumed)
         watch.start(config, folder.path)
 
@@ -110,6 +114,7 @@ class Books:
     ) -> None:
         """An evaluation; whoever made it has kept the policy, if it was the best."""
         scores = Scores(env_steps, self.seconds, mean, spread, episodes)
+        self.evaluated_version = version
         self._evaluations.append(scores)
         if self._best is None or mean >= self._best.mean:
             self._best = scores
@@ -178,6 +183,12 @@ class Books:
         write_json(self._folder.path / RESULT, told)
         return run
 
+    def save_policy(self, algorithm: Algorithm, acting: Acting) -> None:
+        """As the run's model; what it scores is not known."""
+        hyper_parameters = dataclasses.asdict(algorithm.config)
+        about = {"env_steps": self.counted.env_steps, "evaluation": None}
+        save_model(self._folder.path, algorithm, acting, hyper_parameters, **about)
+
     def close(self) -> None:
         """Close the files, and let go of the terminal."""
         self._watch.stop()
@@ -237,6 +248,7 @@ class Books:
             staleness_mean=learner.get(counters.STALE_SUM) / ages if ages else None,
             staleness_max=learner.get(counters.STALE_MAX) if ages else None,
             staleness_bound=plan.settings.staleness if plan.on_policy else None,
+            dropped=learner.get(counters.DROPPED) if plan.on_policy else None,
             train_return=self._training.mean,
             eval_return=newest.mean if newest else None,
             best_return=self.best_mean,

@@ -18,14 +18,15 @@ from headrace.runtime.shared import SharedMemory
 _LINE = 8
 """Words of a process: a line of the cache, so that writers do not disturb each other."""
 
-STEPS, EPISODES, BEAT, VERSION, WORK, DROPPED = range(6)
+STEPS, EPISODES, BEAT, VERSION, WORK = range(5)
 """Of an acting process: environment steps taken, episodes ended, heartbeat (ns), version of the
-weights acted with, rollouts or rows handed over, rollouts thrown away as too old."""
-UPDATES, FRAMES, _BEAT, STEPS_LEARNT, STALE_SUM, STALE_COUNT, STALE_MAX = range(7)
-"""Of the learner: updates made, transitions learnt from, heartbeat, environment steps whose updates
-are done, and the versions between acting and learning: their sum, number and maximum."""
-STOP, ALLOWANCE = range(2)
-"""Orders: to stop; how many steps all samplers together may have taken (0: as they like)."""
+weights acted with, rollouts handed over."""
+UPDATES, FRAMES, _, STALE_SUM, STALE_COUNT, STALE_MAX, ALLOWANCE, DROPPED = range(_LINE)
+"""Of the learner: updates made, transitions learnt from, (heartbeat,) the versions between acting
+and learning: their sum, number and maximum; how many steps all samplers together may have taken,
+where they are told; rollouts thrown away as too old."""
+STOP, LAST = range(2)
+"""The supervisor's orders: to stop; for the evaluator, not to wait with the newest weights."""
 
 
 @dataclass(frozen=True)

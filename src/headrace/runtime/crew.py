@@ -197,6 +197,7 @@ class Crew:
             if member.process is not None:
                 with contextlib.suppress(OSError):
                     member.process.kill()
+                member.process.close()
                 member.process = None
 
 

@@ -108,6 +108,8 @@ class _Loop:
         self._ours.add(counters.UPDATES, self._made)
         self._ours.add(counters.FRAMES, self._frames)
         self._ours.set(counters.ALLOWANCE, self._feed.allowance(self._done))
+        if self._rollouts is not None:
+            self._ours.set(counters.DROPPED, self._rollouts.dropped)
         self._tell(result.metrics)
 
     @property

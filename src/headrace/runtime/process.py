@@ -111,7 +111,6 @@ class Process:
         """End it now, and wait until it has."""
         self._process.kill()
         self._process.wait()
-        self.close()
 
     def wait(self, seconds: float) -> bool:
         """Whether it has ended within this time."""

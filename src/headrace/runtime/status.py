@@ -99,6 +99,8 @@ class Status:
     staleness_max: int | None = None
     staleness_bound: int | None = None
     """What was older than this has been thrown away; None: nothing is."""
+    dropped: int | None = None
+    """Rollouts that were."""
     train_return: float | None = None
     """Mean return of the samplers' last episodes."""
     eval_return: float | None = None

@@ -20,7 +20,7 @@ from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Acting
 from headrace.runtime import counters
 from headrace.runtime.books import Books
-from headrace.runtime.child import EPISODES, EVALUATED, LEARNT, SAVE, SAVED, SAY
+from headrace.runtime.child import EPISODES, EVALUATED, LEARNT, SAVE, SAVED, SAY, STOP
 from headrace.runtime.crew import Crew, Member
 from headrace.runtime.evaluator import Evaluator
 from headrace.runtime.learner import Learner
@@ -34,6 +34,8 @@ from headrace.train.watch import Ending, Run
 
 _PERIOD_S = 0.03
 _SHOWN_EVERY_S = 1.0
+_LAST_S = 30.0
+"""How long the last evaluation may take."""
 _SAVING_S = 60.0
 """How long the last checkpoint may take."""
 
@@ -83,6 +85,9 @@ class Supervisor:
             ending = self._supervise()
             self._show("stopping", now=True)
             self._save_now()
+            if ending in ("total-steps", "time-limit"):
+                self._evaluate_last()
+            self._keep_a_policy()
             self.channels.counters.orders.set(counters.STOP, 1)
             self.crew.stop()
             for member, message in self.crew.messages():
@@ -206,6 +211,33 @@ class Supervisor:
                 time.sleep(_PERIOD_S / 3)
             if not waited:
                 return
+
+    # ---- the end ----
+
+    def _evaluate_last(self) -> None:
+        """What was learnt in the end, as in every run; the learner's work is done by then."""
+        learner, evaluator = self.crew.member("learner"), self.crew.member("evaluator")
+        updates = self.channels.counters.learner.get(counters.UPDATES)
+        if evaluator is None or learner is None or learner.process is None or not updates:
+            return
+        learner.process.send(STOP)
+        learner.process.wait(_LAST_S)
+        self.channels.counters.orders.set(counters.LAST, 1)
+        deadline = time.monotonic() + _LAST_S
+        newest = self.channels.weights.version
+        while self._books.evaluated_version != newest and time.monotonic() < deadline:
+            for member, message in self.crew.messages():
+                self._take(member, message)
+            if evaluator.process is None or evaluator.process.ending() is not None:
+                return
+            time.sleep(_PERIOD_S / 3)
+
+    def _keep_a_policy(self) -> None:
+        """The newest, where none was evaluated."""
+        if self._books.best_mean is None:
+            weights = self.channels.weights.reader()
+            weights.refresh()
+            self._books.save_policy(self._plan.algorithm(), weights.params)
 
     def _free(self, member: Member) -> None:
         """What a member that has ended left half written."""

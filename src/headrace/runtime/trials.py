@@ -17,7 +17,7 @@ import numpy as np
 from headrace.collect.channel import FAILED
 from headrace.errors import HeadraceError
 from headrace.runtime import counters
-from headrace.runtime.child import STOP, Line
+from headrace.runtime.child import Line
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.process import Process
 from headrace.runtime.sampler import Sampler
@@ -133,6 +133,7 @@ class Updater:
     def __exit__(self, *_: object) -> None:
         """End it."""
         self._process.kill()
+        self._process.close()
         self._memory.close()
 
 
@@ -196,6 +197,6 @@ class Samplers:
         """End them."""
         self.channels.counters.orders.set(counters.STOP, 1)
         for process in self._processes:
-            process.send(STOP)
             process.kill()
+            process.close()
         self._memory.close()

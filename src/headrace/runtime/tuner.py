@@ -110,12 +110,16 @@ def tune(plan: Plan, say: Callable[[str], None], *, use_cache: bool = True) -> C
 
 def applied(plan: Plan, choice: Choice) -> Plan:
     """The plan with what was chosen."""
-    algorithm = plan.config.algorithm
+    config = plan.config
     if not plan.on_policy:
-        algorithm = replace(algorithm, batch_size=choice.batch_size)
+        algorithm = replace(config.algorithm, batch_size=choice.batch_size)
+        settings = config.settings
+        if settings.replay_ratio is None and settings.sampling_rate is None:
+            settings = replace(settings, sampling_rate=SAMPLING_TARGET)  # as it was measured
+        config = replace(config, algorithm=algorithm, settings=settings)
     return replace(
         plan,
-        config=replace(plan.config, algorithm=algorithm),
+        config=config,
         samplers=choice.samplers,
         envs=choice.envs,
         batch_size=choice.batch_size,

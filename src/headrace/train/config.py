@@ -77,6 +77,8 @@ class Settings:
     """Asynchronous: whether there is a process that evaluates."""
     view: bool = False
     """Asynchronous: whether there is a page on this machine that shows the run as it goes on."""
+    video_every: float | None = 600.0
+    """Asynchronous: seconds between videos of the agent, where its environment draws itself."""
     silence_limit: float = 60.0
     """Asynchronous: seconds after which a process that says nothing is taken for hung."""
     failures_in_a_row: int = 5
@@ -100,7 +102,7 @@ class Settings:
             raise HeadraceError(f"seed is {self.seed!r}; it must be in 0 .. 2^63 - 1")
         if self.until is not None and not math.isfinite(self.until):
             raise HeadraceError(f"until is {self.until}; it must be a return that can be reached")
-        for name in ("time_limit", "checkpoint_every", "silence_limit"):
+        for name in ("time_limit", "checkpoint_every", "silence_limit", "video_every"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise HeadraceError(f"{name} is {value}; it must be a number of seconds")
