@@ -26,13 +26,15 @@ SB3 = Contestant(
 )
 SBX = Contestant("SBX", "sbx", "stable_baselines.py", ("--package", "sbx"))
 PUFFER = Contestant("PufferLib", "pufferlib", "pufferlib_until.py")
-PUFFER_CPU = Contestant("PufferLib, for a CPU", "pufferlib", "pufferlib_until.py", ("--small",))
+PUFFER_SOON = Contestant(
+    "PufferLib, small batches", "pufferlib", "pufferlib_until.py", ("--settings", "soon")
+)
 REJAX = Contestant("rejax", "rejax", "rejax_until.py")
 SAMPLE_FACTORY = Contestant("Sample Factory", "sample_factory", "sample_factory_until.py")
 RLLIB = Contestant("RLlib", "rllib", "rllib_until.py")
 CONTESTANTS = (SB3, SBX, PUFFER, REJAX, SAMPLE_FACTORY, RLLIB)
 PEERS = {
-    "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_CPU, REJAX, SAMPLE_FACTORY, RLLIB),
+    "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_SOON, REJAX, SAMPLE_FACTORY, RLLIB),
     "sac-pendulum": (SB3, SBX, REJAX),
 }
 OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL)}

@@ -5,6 +5,7 @@
     race.begin()                              # everything is built; now it learns
     with race.evaluating(): score = ...       # the mean of 20 episodes
     if race.decided(env_steps, score): ...    # solved, or out of time: stop
+    race.learn_on(...)                        # where --steady asks for its rate without evaluation
     race.report()
 
 The clock starts with the process, as the system knows it, so that imports and compilation count.
@@ -20,7 +21,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -63,6 +64,7 @@ class Race:
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--limit", type=float, default=150.0, help="seconds, from the start")
         parser.add_argument("--every", type=int, default=0, help="steps between evaluations")
+        parser.add_argument("--steady", type=float, default=0, help="seconds of learning on, timed")
         parser.add_argument("--threads", type=int, default=1, help="of torch")
         self.add_arguments(parser)
         self.arguments = parser.parse_args()
@@ -104,6 +106,17 @@ class Race:
     def late(self) -> bool:
         """Whether the time is up."""
         return process_age() >= self._limit
+
+    def learn_on(self, advance: Callable[[], int]) -> None:
+        """Where --steady asks for it, time further learning: `advance` returns its steps."""
+        seconds: float = self.arguments.steady
+        if not seconds:
+            return
+        advance()
+        steps, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < seconds:
+            steps += advance()
+        self.result["steady_rate"] = steps / elapsed
 
     def report(self, env_steps: int | None = None) -> None:
         """Print the line. Without evaluations, `env_steps` says how far it came."""
