@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from contestants import Contestant, Run, empty, run_ours, run_peer
 from harness import Benchmark
+from peer import PeerError, PeerMissing
 
 COLD, WARM, SMALL = "headrace cold", "headrace warm", "headrace 64x64 cold"
 SB3 = Contestant(
@@ -70,10 +71,17 @@ def race(bench: Benchmark, task: str, seed: int, names: list[str]) -> list[Run]:
         runs.append(run)
         print(run.row(), flush=True)
 
+    def compete(who: Contestant) -> None:
+        try:
+            add(run_peer(who, task, seed, prefix))
+        except PeerError as error:  # the others' runs are not lost for it
+            print(error, flush=True)
+            raise PeerMissing(f"{who.name} failed at {task}, seed {seed}") from error
+
     prefix = bench.arguments.prefix
     for who in PEERS[task]:
         if who.name in names:
-            bench.with_peer(lambda who=who: add(run_peer(who, task, seed, prefix)))
+            bench.with_peer(lambda who=who: compete(who))
     with tempfile.TemporaryDirectory(prefix="headrace-cache-") as scratch:
         cache = Path(scratch) / "cache"
         if COLD in names or WARM in names:

@@ -118,13 +118,19 @@ class Race:
             steps += advance()
         self.result["steady_rate"] = steps / elapsed
 
-    def report(self, env_steps: int | None = None) -> None:
-        """Print the line. Without evaluations, `env_steps` says how far it came."""
+    def report(self, env_steps: int | None = None, frames_per_step: int | None = None) -> None:
+        """Print the line. Without evaluations, `env_steps` says how far it came.
+
+        `frames_per_step` are the transitions learnt from for each step, where that is wanted.
+        """
         end = process_age()
         if self._evaluations:
             env_steps, end, score = self._evaluations[-1]
             self.result |= {"score": score, "solved": score >= self.task.bar}
         looped = end - self._begun - self._evaluating
+        rate = ((env_steps or 0) - self._steps_begun) / looped
+        if frames_per_step is not None:
+            self.result["frames_rate"] = rate * frames_per_step
         line = {
             "package": self.package,
             "version": version(self.package),
@@ -133,7 +139,7 @@ class Race:
             "seconds": end,
             "env_steps": env_steps,
             "start_seconds": self._begun,
-            "train_rate": ((env_steps or 0) - self._steps_begun) / looped,
+            "train_rate": rate,
             "evaluations": len(self._evaluations),
             "evaluating_seconds": self._evaluating,
             "curve": self._evaluations,
