@@ -12,8 +12,9 @@ NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp') CMakeLists.txt pyp
 CXX_FILES := $(shell find native -name '*.hpp' -o -name '*.cpp')
 SANITIZED := build/native-sanitized
 PLAIN := build/native-plain
+THREADED := build/native-threaded
 
-.PHONY: demo test test-python test-native test-slow lint format bench clean check-machine
+.PHONY: demo test test-python test-native test-slow lint format bench soak clean check-machine check-browser
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -22,21 +23,23 @@ demo: $(VENV)/installed
 
 test: test-native test-python
 
-test-python: $(VENV)/installed-dev
+test-python: $(VENV)/installed-dev check-browser
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
 
-# The kernels without Python, plain and under AddressSanitizer and UBSan.
+# The native parts without Python: plain, under AddressSanitizer and UBSan, and what processes do at
+# the same time under ThreadSanitizer.
 test-native: $(VENV)/installed
 	$(call native_tests,$(PLAIN),-DHEADRACE_SANITIZE=OFF)
 	$(call native_tests,$(SANITIZED),-DHEADRACE_SANITIZE=ON)
+	$(call native_tests,$(THREADED),-DHEADRACE_TSAN=ON,--target headrace_channel_tests,-R channels)
 
 define native_tests
 	$(BIN)/cmake -S . -B $(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DHEADRACE_TESTS=ON $(2) > $(1).log 2>&1 || (cat $(1).log; exit 1)
-	$(BIN)/cmake --build $(1) >> $(1).log 2>&1 || (tail -50 $(1).log; exit 1)
-	$(BIN)/ctest --test-dir $(1) --output-on-failure
+	$(BIN)/cmake --build $(1) $(3) >> $(1).log 2>&1 || (tail -50 $(1).log; exit 1)
+	$(BIN)/ctest --test-dir $(1) --output-on-failure $(4)
 endef
 
 lint: $(VENV)/installed-dev
@@ -53,6 +56,10 @@ format: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/run_all.py
+
+# Half an hour at full speed: memory, rates and handles stay as they are.
+soak: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/async/soak.py --minutes $(or $(MINUTES),30)
 
 clean:
 	rm -rf build $(VENV) .peers
@@ -73,6 +80,17 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@$(PIP) install -q -c constraints.txt setuptools wheel  # python-chess comes as source
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -q -c constraints.txt --no-build-isolation -e ".[dev,mpi,torch]"
 	@touch $@
+
+# The tests of `headrace watch` look at its page in Chromium; where there is none, they are skipped.
+check-browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium, for the tests of headrace watch"; \
+	  (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) \
+	    > build/chromium.log 2>&1 || { tail -3 build/chromium.log; \
+	    echo "chromium cannot be installed: the tests that need it are skipped"; }; \
+	else echo "no chromium: the tests that need it are skipped (Debian, Ubuntu: apt-get install chromium)"; fi
 
 check-machine:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \

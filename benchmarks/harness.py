@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from peer import PeerMissing
-from timing import Comparison, Rate, interleave, write_json
+from timing import Comparison, Rate, format_rate, interleave, write_json
 
 import headrace
 from headrace import Collector, EnvSpec
@@ -53,6 +53,24 @@ class Benchmark:
         print(f"{label:32} {value:.3g} {unit}   bar at most {bar:g}: {_verdict(value <= bar)}")
         self.rows.append({"label": label, "value": value, "at_most": bar, "unit": unit})
 
+    def check_ratio(self, label: str, ratio: float, bar: float | None, *, valid: bool) -> None:
+        """Add a row that is ours over theirs, at most the bar; one that is not valid misses it."""
+        verdict = "" if bar is None else f"   bar at most {bar:.3g}: {_verdict(ratio <= bar)}"
+        verdict += "" if valid else "   NOT SOLVED by ours"
+        print(f"{label:52} {ratio:6.3f}{verdict}", flush=True)
+        self.rows.append({"label": label, "value": ratio, "at_most": bar, "valid": valid})
+
+    def check_rate(
+        self, label: str, ours: float, theirs: float, bar: float | None, *, valid: bool = True
+    ) -> None:
+        """Add a row of two rates measured already, ours to be at least `bar` times theirs."""
+        ratio = ours / theirs
+        verdict = "" if bar is None else f"   bar {bar:g}: {_verdict(valid and ratio >= bar)}"
+        rates = f"ours {format_rate(ours):>8}   theirs {format_rate(theirs):>8}"
+        print(f"{label:44} {rates}   {ratio:8.2f} x{verdict}", flush=True)
+        row = {"label": label, "bar": bar, "ratio": ratio, "ours": ours, "theirs": theirs}
+        self.rows.append(row | {"valid": valid})
+
     def with_peer(self, run: Callable[[], None]) -> None:
         """Run a part that needs a peer; where it is not installed, say how to and go on."""
         try:
@@ -77,8 +95,10 @@ def _verdict(reached: bool) -> str:
 
 
 def _reached(row: dict[str, Any]) -> bool:
+    if not row.get("valid", True):
+        return False
     if "at_most" in row:
-        return row["value"] <= row["at_most"]
+        return row["at_most"] is None or row["value"] <= row["at_most"]
     return row["bar"] is None or row["ratio"] >= row["bar"]
 
 

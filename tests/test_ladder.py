@@ -130,6 +130,29 @@ def test_the_json_is_whole(ladder: LadderResult) -> None:
     assert found["limits"][0]["binding"] in ("store bandwidth", "arithmetic")
 
 
+def test_the_estimate_is_tested_by_training() -> None:
+    rungs = ("python", "numpy", "native-fused", "native-xla")
+    result = headrace.ladder("CartPole-v1", num_envs=8, steps=8, rungs=rungs, train=True, **SHORT)
+    assert [one.rung for one in result.trained] == ["python", "numpy", "native-xla"]
+    (left_out,) = result.not_trained
+    assert left_out.reason == "the native-fused rung takes no policy"
+    first, second, _ = result.trained
+    assert first.estimated(first) == first.measured(first) == 1
+    assert result.update is not None
+    assert second.update == result.update.seconds
+    assert second.estimated(first) == pytest.approx(
+        (first.generation + first.update) / (second.generation + second.update)
+    )
+    assert second.measured(first) == pytest.approx(first.iteration / second.iteration)
+    text = result.text()
+    assert "short training with generation from each rung" in text
+    assert "not trained with: native-fused: the native-fused rung takes no policy" in text
+    told = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert [one["rung"] for one in told["trained"]] == ["python", "numpy", "native-xla"]
+    message = refusal(lambda: headrace.ladder("CartPole-v1", train=True, update_seconds=0.1))
+    assert message.startswith("train goes with neither a sweep nor update_seconds")
+
+
 def test_the_impact_model() -> None:
     """The deck's example: with an update that takes nothing, all of the gain stays."""
     assert run_speedup(15.1, 3.1, 0.0) == pytest.approx(15.1 / 3.1)

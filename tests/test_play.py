@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 import chess
 import pytest
@@ -138,6 +139,7 @@ def test_ctrl_c_at_the_prompt() -> None:
         while not said.endswith(b"1. "):
             assert select.select([ours], [], [], 30)[0], said
             said += os.read(ours, 4096)
+        time.sleep(0.3)  # the prompt is there before Python reads, and can be interrupted
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         assert b"Traceback" not in os.read(ours, 4096)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `python` rung against Gymnasium's own environments, stepped one by one."""
 
+import sys
 from itertools import count
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from gym_examples import Counter, Trouble, Walker
 from gymnasium.wrappers import TimeLimit
+from refusals import refusal
 
 import headrace
 from headrace import Batch, HeadraceError, MlpPolicy, Policy
@@ -132,6 +134,22 @@ def test_habits_of_environments(library: str, num_envs: int) -> None:
 def test_gymnasiums_own_ids_and_options() -> None:
     spec = headrace.spec("MountainCarContinuous-v0", max_episode_steps=9, goal_velocity=0.01)
     replay(spec, collect(spec, num_envs=2, steps=20), seed=0)
+
+
+def test_ids_that_need_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = headrace.spec("gymnasium.envs.classic_control:MountainCar-v0")
+    assert spec.id == "MountainCar-v0"
+    assert "nonsuch:MountainCar-v0: No module" in refusal(
+        lambda: headrace.spec("nonsuch:MountainCar-v0")
+    )
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    hint = 'ALE/Pong-v5 needs an extra: pip install "headrace[atari]"'
+    assert refusal(lambda: headrace.spec("ALE/Pong-v5")) == hint
+
+
+def test_atari_is_found_where_it_is_installed() -> None:
+    pytest.importorskip("ale_py")
+    assert headrace.spec("ALE/Pong-v5").observation_space.shape == (210, 160, 3)
 
 
 class Watched(Trouble):

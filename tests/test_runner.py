@@ -128,6 +128,21 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
     assert "damaged" in said[0]
 
 
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
+    whole = a_run(tmp_path / "whole")
+    first = stopped(tmp_path / "parts", 60)
+    for path in (first.folder / "checkpoints").iterdir():
+        path.unlink()
+    with RunFolder(first.folder) as folder:
+        runner = a_runner(a_config(), folder)
+        runner.continue_from(None)
+        again = runner.run()
+    name = "evaluation/return"
+    assert [line[name] for line in lines(again.folder, name)] == [
+        line[name] for line in lines(whole.folder, name)
+    ]
+
+
 def test_what_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     trainer = NumberTrainer(breaks_at=12)
     message = refusal_of(lambda: a_run(tmp_path, trainer, checkpoint_every=1e-6))

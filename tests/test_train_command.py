@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headrace train`, `resume` and `eval`, as a user runs them; and what a run leaves behind."""
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -15,6 +18,9 @@ import pytest
 
 import headrace
 from headrace.cli import main
+from headrace.envs.array.namespace import namespace
+from headrace.envs.philox import identify
+from headrace.policy import PolicyKey
 from headrace.train import checkpoint
 from headrace.train.resolve import resolve
 
@@ -104,7 +110,6 @@ def test_a_policy_is_that_of_the_run(trained: Path) -> None:
     """By the run's own state, in JAX, instead of by its files."""
     import jax
 
-    from headrace.policy import PolicyKey
     from headrace.train.config import config_from_json, environment
     from headrace.train.session import make_trainer
     from headrace.train.trees import filled
@@ -132,12 +137,30 @@ def test_eval(trained: Path, tmp_path: Path) -> None:
     told = tmp_path / "scores.json"
     done = run("eval", trained, "--episodes", 5, "--json", told, "--definition", "gym")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("CartPole-v1 (gym, deterministic, 5 episodes): mean return ")
+    assert done.stdout.startswith("CartPole-v1, gym, deterministic, 5 episodes: mean return ")
     scores = json.loads(told.read_text())
     assert len(scores["returns"]) == 5
     assert scores["mean"] == pytest.approx(np.mean(scores["returns"]))
     again = run("eval", trained, "--episodes", 5, "--explore")
     assert "exploring" in again.stdout
+
+
+def test_a_runs_policy_collects(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--policy", str(trained), "--num-envs", "4", "--steps", "8", "--batches", "2"]
+    assert main(["collect", "CartPole-v1", *arguments, "--out", str(tmp_path / "a")]) == 0
+    capsys.readouterr()
+    data = headrace.load(tmp_path / "a")
+    acting, batch = headrace.load_policy(trained), data[1]
+    policy = acting.algorithm.policy("numpy").apply
+    for step in range(8):  # the values it noted are those of its parameters
+        key: Any = PolicyKey(identify(namespace("numpy"), 4, 0, 0), np.uint32(8 + step))
+        action, extras = policy(acting.params, np.array(batch.obs[step]), None, key)
+        np.testing.assert_array_equal(action, batch.action[step])
+        np.testing.assert_allclose(extras["value"], batch.extras["value"][step], rtol=1e-5)
+    message = refused(capsys, "collect", "Pendulum-v1", *arguments, "--out", str(tmp_path / "b"))
+    assert "learnt CartPole-v1, whose observation_space is" in message
 
 
 def test_quiet_says_nothing(tmp_path: Path) -> None:
@@ -239,12 +262,13 @@ WRONG = [
     (["train", "CartPole-v1", "--minibatches", "7"], "do not divide into 7 minibatches"),
     (["train", "CartPole-v1", "--learning-rate", "-1"], "learning_rate is -1.0; it must be more"),
     (["train", "CartPole-v1", "--total-steps", "0"], "total_steps is 0; it must be a whole"),
-    (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "--mode serial"),
+    (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "or serial"),
     (["train", "Memory-v0", "--definition", "gym"], "has only: array, native"),
     (["train", "CartPole-v1", "--set", "seed=3"], "--set seed: that is --seed"),
     (["train", "CartPole-v1", "--config", "no.json"], "--config no.json: cannot be read"),
     (["resume", "nothing"], "nothing does not exist; give the folder that headrace train wrote"),
     (["resume", "."], ". is no run: it has no config.json"),
+    (["eval", "r", "--opponent", "greedy"], "r does not exist"),
     (["eval", "."], ". is no run: it has no config.json"),
 ]
 
@@ -302,3 +326,27 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert "cannot be written (File too large)" in done.stderr.splitlines()[-1]
     assert not list((tmp_path / "run").rglob(".draft-*"))
+
+
+def test_a_terminal_shows_the_run(tmp_path: Path) -> None:
+    """In a terminal of its own, 100 columns wide."""
+    terminal, other_end = pty.openpty()
+    settings = {"TERM": "xterm", "COLUMNS": "100", "LINES": "40", "PYTHONIOENCODING": "utf-8"}
+    process = subprocess.Popen(
+        [*COMMAND, "train", "CartPole-v1", *SMALL, "--total-steps", "2048"],
+        stdin=other_end, stdout=other_end, stderr=other_end, cwd=tmp_path,
+        env=os.environ | settings,
+    )  # fmt: skip
+    os.close(other_end)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end has closed
+        while part := os.read(terminal, 65536):
+            shown += part
+    os.close(terminal)
+    assert process.wait(60) == 0
+    text = shown.decode()
+    for word in ("CartPole-v1 · ppo · compiled · native · seed 0", "compiling", "evaluation",
+                 "environment steps/s", "updates/s", "update frames/s", "generation | update",
+                 "2,048 of 2,048 steps", "loss/policy", "done after 2,048"):  # fmt: skip
+        assert word in text, text
+    assert any(0x2800 < ord(letter) < 0x2900 for letter in text)  # the curve

@@ -77,6 +77,24 @@ RECIPES = {
         ),
         from_source="pufferlib==3.0.0",
     ),
+    "rejax": Recipe(
+        "rejax 0.1.3, training inside one JAX program",
+        (("jax[cpu]==0.10.2", "rejax==0.1.3", "gymnax<1", "gymnasium[classic-control]"),),
+    ),
+    "rllib": Recipe(
+        "RLlib 2.60",
+        (
+            (TORCH,),
+            (TORCH, "ray[rllib]==2.60.0", "gymnasium[classic-control,mujoco]"),
+        ),
+    ),
+    "sample_factory": Recipe(
+        "Sample Factory 2.1.1, asynchronous PPO",
+        (
+            (TORCH,),
+            (TORCH, "sample-factory==2.1.1", "gymnasium[classic-control]"),
+        ),
+    ),
     "sbx": Recipe(
         "SBX 0.28, Stable-Baselines3 in JAX",
         (

@@ -13,7 +13,9 @@ namespace headrace::bind {
 // An error that lists the available ones, if this processor does not run it.
 const InstructionSet& find_isa(const std::string& name);
 
+void bind_channels(nanobind::module_& m);
 void bind_chess(nanobind::module_& m);
+void bind_draws(nanobind::module_& m);
 void bind_limits(nanobind::module_& m);
 void bind_mlp(nanobind::module_& m);
 void bind_xla(nanobind::module_& m);

@@ -241,7 +241,9 @@ NB_MODULE(_native, m) {
            "Steps first to first + count, with actions [count, num_envs, ...] ([num_envs, ...] for "
            "one) or random ones; returns how many ended episodes are listed now.");
 
+  bind_channels(m);
   bind_chess(m);
+  bind_draws(m);
   bind_limits(m);
   bind_mlp(m);
   bind_xla(m);

@@ -23,6 +23,8 @@ from headrace.cli.ladder import Ladder
 from headrace.cli.play import Play
 from headrace.cli.resume import Resume
 from headrace.cli.train import Train, train_command
+from headrace.cli.tune import Tune
+from headrace.cli.watch import Watch
 from headrace.errors import HeadraceError
 
 INTERRUPTED = 130
@@ -38,6 +40,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "ladder": Ladder,
     "collect": Collect,
     "play": Play,
+    "tune": Tune,
+    "watch": Watch,
     "envs": Envs,
 }
 

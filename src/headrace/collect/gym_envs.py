@@ -119,13 +119,29 @@ class GymSampler:
         `ends` is how many episodes have ended in this batch; returns how many have now.
         """
         self._clock += 1
+        out, clock, limit, began = self._out, self._clock, self._limit, self._began
+        returns, turns, telling = self._returns, self._turns, self._turns.telling
+        rows, rewards = out.obs[t + 1], []
+        out.terminated[t] = False  # rows of flags and rewards: one by one they would cost more
+        out.truncated[t] = False
         i = 0
         try:
             for i, action in enumerate(as_actions(actions)):
-                ends = self._step_one(t, i, action, self._clock, ends)
+                obs, reward, terminated, truncated, info = self._envs[i].step(action)
+                rewards.append(reward)
+                returns[i] += reward
+                if terminated or truncated or clock - began[i] >= limit:
+                    length, began[i] = clock - began[i], clock
+                    turns.note_end(ends, info)
+                    ends = self._note_end(ends, t, i, obs, terminated, truncated, length)
+                    obs, info = self._envs[i].reset()
+                rows[i] = obs
+                if telling:
+                    turns.note(t + 1, i, info)
         except Exception as error:
             blame(error, self._request.spec, self._request.first_env + i)
             raise
+        out.reward[t] = rewards
         return ends
 
     def close(self) -> None:

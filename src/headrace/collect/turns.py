@@ -25,6 +25,11 @@ class Turns:
             assert isinstance(spec.action_space, gymnasium.spaces.Discrete)
             self._actions, self._first = int(spec.action_space.n), int(spec.action_space.start)
 
+    @property
+    def telling(self) -> bool:
+        """Whether there is anything to write."""
+        return self._out.mask is not None or self._out.to_play is not None
+
     def note(self, t: int, i: int, info: dict[str, Any]) -> None:
         """What environment i tells with `obs[t]`."""
         out = self._out

@@ -47,7 +47,7 @@ _PROGRAM = (
     "del sys.argv[1:]; from headrace.collect.worker import main; main(*descriptors)"
 )
 
-_ONE_THREAD = dict.fromkeys(
+ONE_THREAD = dict.fromkeys(
     (
         "MKL_NUM_THREADS",
         "NUMEXPR_NUM_THREADS",
@@ -164,7 +164,7 @@ def _start(label: str, memory: int, on_silence: Callable[[], None]) -> _Worker:
             [sys.executable, "-c", _PROGRAM, *map(str, inherited), *search_path],
             pass_fds=inherited,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **_ONE_THREAD},
+            env={**os.environ, **ONE_THREAD},
         )
     except BaseException:
         ours.close()

@@ -8,6 +8,7 @@ an entry point in the group "headrace.environments" whose target is a function t
 from __future__ import annotations
 
 import contextlib
+import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from typing import Any, NamedTuple
 import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymnasiumSpec
 
-from headrace.envs.spec import EnvEntry, EnvSpec
-from headrace.errors import HeadraceError, unknown
+from headrace.envs.spec import EnvEntry, EnvSpec, load
+from headrace.errors import ExtraMissingError, HeadraceError, unknown
 
 _entries: dict[str, EnvEntry] = {}
 _plugins_loaded = False
@@ -58,16 +59,23 @@ def entries() -> list[EnvEntry]:
 
 
 def spec(
-    id: str,  # noqa: A002
+    id: str | Callable[..., gymnasium.Env],  # noqa: A002
     *,
     max_episode_steps: int | None = None,
     **options: Any,
 ) -> EnvSpec:
     """The environment of this name with these options; an error names near matches.
 
+    Besides names there are "package.module:Class", or any callable: what it gives, with the
+    options, is a Gymnasium environment. An option `wrappers`, "package.module:Class" or several
+    with commas between, puts these around it, the last outermost; then there is the gym definition
+    alone.
+
     `max_episode_steps` overrides the registered time limit; 0 removes it.
     """
-    entry = _find(id)
+    entry = _find(id) if isinstance(id, str) else _own(id)
+    if "wrappers" in options:
+        entry = _wrapped(entry)
     limit = entry.max_episode_steps if max_episode_steps is None else max_episode_steps
     if limit is not None and not (isinstance(limit, int) and limit >= 0):
         raise HeadraceError(f"max_episode_steps is {limit!r}; it must be at least 0 (0: no limit)")
@@ -88,11 +96,69 @@ def _find(name: str) -> EnvEntry:
     for entry in _entries.values():
         if name in (entry.id, gymnasium_id(entry.id)):
             return entry
-    found = gymnasium.registry.get(name)
+    if ":" in name and (own := _by_import(name)) is not None:
+        return own
+    if name.startswith("ALE/"):
+        _register_atari()
+    found = gymnasium.registry.get(name.rpartition(":")[2])
     if found is None or found.entry_point is None:
         theirs = {one for one in gymnasium.registry if not one.startswith("headrace/")}
         raise unknown("environment", name, {*_entries, *theirs}, _entries)
     return EnvEntry(name, gym=_BareMaker(found), max_episode_steps=found.max_episode_steps)
+
+
+def _by_import(name: str) -> EnvEntry | None:
+    """What "package.module:attribute" is; None where that module registers ids of Gymnasium's."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        raise HeadraceError(f"{name}: {error}") from error
+    if not hasattr(found, attribute):
+        if attribute in gymnasium.registry:
+            return None
+        callables = [one for one, value in vars(found).items() if callable(value)]
+        raise unknown(f"environment in {module}", attribute, callables)
+    return EnvEntry(name, gym=name)
+
+
+def _own(maker: Callable[..., gymnasium.Env]) -> EnvEntry:
+    """Known by the name of the callable from now on, in this process."""
+    name = f"{maker.__module__}:{getattr(maker, '__qualname__', type(maker).__name__)}"
+    _entries[name] = EnvEntry(name, gym=maker)
+    return _entries[name]
+
+
+def _register_atari() -> None:
+    try:
+        import ale_py
+    except ImportError as error:
+        raise ExtraMissingError("Atari", "atari") from error
+    gymnasium.register_envs(ale_py)
+
+
+def _wrapped(entry: EnvEntry) -> EnvEntry:
+    if entry.gym is None:
+        raise HeadraceError(f"{entry.id} has no gym definition, which wrappers need")
+    return EnvEntry(
+        entry.id, gym=_WrappedMaker(entry.gym), max_episode_steps=entry.max_episode_steps
+    )
+
+
+@dataclass(frozen=True)
+class _WrappedMaker:
+    """Makes an environment with wrappers around it; picklable."""
+
+    gym: str | Callable[..., Any]
+
+    def __call__(self, wrappers: str, **options: Any) -> gymnasium.Env:
+        env = load(self.gym)(**options)
+        for name in filter(None, wrappers.split(",")):
+            try:
+                env = load(name.strip())(env)
+            except (ImportError, AttributeError) as error:
+                raise HeadraceError(f"wrapper {name}: {error}") from error
+        return env
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from typing import Any
 from headrace.errors import HeadraceError
 from headrace.interrupt import PostponedInterrupt
 from headrace.report.training_log import Lines, outcome
+from headrace.runtime import run as asynchronous
 from headrace.train.config import RunConfig, environment
 from headrace.train.resolve import resolve
-from headrace.train.run_folder import VIDEO, new_path
+from headrace.train.run_folder import VIDEO, new_path, read_config
 from headrace.train.session import train_new, train_on
 from headrace.train.watch import Run, Silent, Watch
 
@@ -59,8 +60,7 @@ def resume(
     run: str | Path, *, watch: Watch | None = None, plot: bool = True, **changed: Any
 ) -> Run:
     """Continue a run: what `headrace resume` does."""
-    with PostponedInterrupt() as stop:
-        result = train_on(Path(run), changed, watch or Silent(), lambda: stop.asked)
+    result = _on(Path(run), changed, watch or Silent())
     _finish(result, None, watch or Silent(), plot=plot, video=False)
     return result
 
@@ -75,17 +75,22 @@ def run_train(config: RunConfig, *, out: Path | None, quiet: bool, video: bool, 
 def run_resume(path: Path, changed: dict[str, Any], *, quiet: bool, plot: bool) -> int:
     """Continue; returns the exit code."""
     watch = _watch(quiet)
-    with PostponedInterrupt() as stop:
-        run = train_on(path, changed, watch, lambda: stop.asked)
+    run = _on(path, changed, watch)
     return _told(run, None, watch, quiet=quiet, plot=plot, video=False)
 
 
 def _new(config: RunConfig, out: Path | None, watch: Watch) -> Run:
     path = out or new_path(config.env, config.algo)
-    if config.mode == "async":
-        raise HeadraceError("--mode async: this version trains compiled or serial")
     with PostponedInterrupt() as stop:
-        return train_new(config, path, watch, lambda: stop.asked)
+        begin = asynchronous.train_new if config.mode == "async" else train_new
+        return begin(config, path, watch, lambda: stop.asked)
+
+
+def _on(path: Path, changed: Mapping[str, Any], watch: Watch) -> Run:
+    with PostponedInterrupt() as stop:
+        mode = read_config(path).get("mode")
+        go_on = asynchronous.train_on if mode == "async" else train_on
+        return go_on(path, changed, watch, lambda: stop.asked)
 
 
 def _told(

@@ -6,19 +6,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import jax
-
 
 def cache_folder() -> Path:
-    """HEADRACE_CACHE_DIR, or the user's folder for caches."""
+    """Of compiled programs."""
+    return base_folder() / "xla"
+
+
+def base_folder() -> Path:
+    """HEADRACE_CACHE_DIR, or a place in the user's folder for caches."""
     if given := os.environ.get("HEADRACE_CACHE_DIR"):
-        return Path(given) / "xla"
+        return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "headrace" / "xla"
+    return Path(base) / "headrace"
 
 
 def use_cache() -> None:
     """Turn JAX's persistent compilation cache on, unless it has been given a place already."""
+    import jax
+
     if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     jax.config.update("jax_compilation_cache_dir", str(cache_folder()))

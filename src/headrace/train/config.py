@@ -52,11 +52,49 @@ class Settings:
     """Off-policy: transitions that are kept to learn from."""
     learning_starts: int = 1000
     """Off-policy: transitions there must be before the first update."""
+    samplers: int | None = None
+    """Asynchronous: processes that make experience; measured where it is not given."""
+    envs_per_sampler: int | None = None
+    """Asynchronous: environments in each of them; measured where it is not given."""
+    updates_per_dispatch: int | None = None
+    """Asynchronous, off-policy: updates in one call of the learner's program."""
+    replay_ratio: float | None = None
+    """Asynchronous, off-policy: updates for each environment step; by default as many of both as
+    can be made."""
+    sampling_rate: float | None = None
+    """Asynchronous: environment steps a second that samplers make together and do not exceed; by
+    default as many as they can."""
+    largest_batch: int | None = None
+    """Asynchronous, off-policy: the tuner raises the batch no further; by default twice the
+    algorithm's own, which learns as well."""
+    staleness: int = 4
+    """Asynchronous, on-policy: versions of the policy after which a rollout is thrown away."""
+    tune: bool = True
+    """Asynchronous: whether what is not given is measured first, unless it is known from before."""
+    lock_step: bool = False
+    """Asynchronous: samplers and learner wait for each other, as in serial training."""
+    evaluator: bool = True
+    """Asynchronous: whether there is a process that evaluates."""
+    view: bool = False
+    """Asynchronous: whether there is a page on this machine that shows the run as it goes on."""
+    video_every: float | None = 600.0
+    """Asynchronous: seconds between videos of the agent, where its environment draws itself."""
+    silence_limit: float = 60.0
+    """Asynchronous: seconds after which a process that says nothing is taken for hung."""
+    failures_in_a_row: int = 5
+    """Asynchronous: restarts of one process, none of which lasted, after which the run stops."""
+    save_replay: bool = False
+    """Asynchronous, off-policy: whether checkpoints keep what was to be learnt from."""
+    actor_device: str | None = None
+    """Asynchronous, SAC and TD3: where the actor's updates run, "cpu:0" for instance."""
+    critic_device: str | None = None
+    """Asynchronous, SAC and TD3: where the critics' updates run."""
 
     def __post_init__(self) -> None:
         for name in ("num_envs", "steps", "total_steps", "evaluation_every",
                      "evaluation_episodes", "keep_checkpoints", "replay_size", "updates",
-                     "learning_starts"):  # fmt: skip
+                     "learning_starts", "samplers", "envs_per_sampler", "updates_per_dispatch",
+                     "largest_batch", "failures_in_a_row"):  # fmt: skip
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
@@ -64,10 +102,16 @@ class Settings:
             raise HeadraceError(f"seed is {self.seed!r}; it must be in 0 .. 2^63 - 1")
         if self.until is not None and not math.isfinite(self.until):
             raise HeadraceError(f"until is {self.until}; it must be a return that can be reached")
-        for name in ("time_limit", "checkpoint_every"):
+        for name in ("time_limit", "checkpoint_every", "silence_limit", "video_every"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise HeadraceError(f"{name} is {value}; it must be a number of seconds")
+        for name in ("replay_ratio", "sampling_rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise HeadraceError(f"{name} is {value}; it must be more than 0")
+        if not isinstance(self.staleness, int) or self.staleness < 0:
+            raise HeadraceError(f"staleness is {self.staleness!r}; it must be 0 or more")
 
 
 @dataclass(frozen=True)

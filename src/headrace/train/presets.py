@@ -47,6 +47,25 @@ PRESETS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "evaluation_every": 131_072,
         },
     },
+    ("Chess-v0", "ppo"): {
+        # A small network that plays many games: what captures win is learnt first.
+        DEFAULT: {
+            "num_envs": 128,
+            "steps": 64,
+            "channels": 32,
+            "blocks": 2,
+            "learning_rate": 1e-3,
+            "discount": 0.99,
+            "trace": 0.9,
+            "epochs": 2,
+            "minibatches": 16,
+            "entropy_weight": 0.01,
+            "material_weight": 0.02,
+            "total_steps": 2_000_000,
+            "evaluation_every": 65_536,
+            "evaluation_episodes": 64,
+        },
+    },
     ("Pendulum-v1", "ppo"): {
         DEFAULT: {
             "num_envs": 64,

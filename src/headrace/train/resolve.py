@@ -126,6 +126,6 @@ def _arrangement(
     if mode == "compiled" and chosen not in COMPILED:
         raise HeadraceError(
             f"--mode compiled needs a native or an array definition, and {spec.id} is to be "
-            f"trained by its {chosen} one: --mode serial"
+            f"trained by its {chosen} one: --mode async or serial"
         )
-    return mode or ("compiled" if chosen in COMPILED else "serial"), chosen
+    return mode or ("compiled" if chosen in COMPILED else "async"), chosen

@@ -22,7 +22,7 @@ from typing import Any, Self
 from headrace.errors import HeadraceError
 from headrace.train.checkpoint import Checkpoints
 from headrace.train.config import RunConfig
-from headrace.train.files import read_json, remove_drafts, write_json
+from headrace.train.files import DRAFT, read_json, remove_drafts, write_json
 
 CONFIG, RESULT, CHECKPOINTS, CURVE, VIDEO = (
     "config.json",
@@ -46,7 +46,7 @@ class RunFolder:
         """A new run in a new folder, or an empty one."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            others = sorted(one.name for one in path.iterdir())
+            others = sorted(one.name for one in path.iterdir() if not one.name.startswith(DRAFT))
         except OSError as error:
             raise HeadraceError(f"{path} cannot be written ({error.strerror})") from error
         if CONFIG in others:
@@ -115,7 +115,6 @@ def new_path(env: str, algo: str) -> Path:
 
 def jax_versions() -> dict[str, str]:
     """Of what decides the bits of updates."""
-    import jax
-    from jaxlib import version
+    from importlib.metadata import version  # JAX itself would take its time to be imported
 
-    return {"jax": jax.__version__, "jaxlib": version.__version__}
+    return {name: version(name) for name in ("jax", "jaxlib")}

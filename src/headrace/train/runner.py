@@ -56,9 +56,14 @@ class Runner:
         self._log: MetricsLog | None = None
         self._saved_at = -1
         """Environment steps at the last checkpoint."""
+        self._log_from: int | None = None
+        """Environment steps up to which a log that is there still holds."""
 
-    def continue_from(self, loaded: Loaded) -> None:
-        """Be where a checkpoint was made."""
+    def continue_from(self, loaded: Loaded | None) -> None:
+        """Be where a checkpoint was made; None: where the run began."""
+        if loaded is None:
+            self._log_from = -1
+            return
         meta = loaded.meta
         try:
             self._trainer.load_state(trees.filled(self._trainer.state, loaded.arrays))
@@ -70,12 +75,11 @@ class Runner:
         done = {name: meta[name] for name in ("env_steps", "updates", "update_frames")}
         self._progress = NOTHING._replace(**done)
         self._pace.continue_from(self._progress, meta["seconds"])
-        self._saved_at = meta["env_steps"]
+        self._saved_at = self._log_from = meta["env_steps"]
 
     def run(self) -> Run:
         """To the end. An error leaves the last good checkpoint."""
-        resumed = self._saved_at if self._saved_at >= 0 else None
-        self._log = MetricsLog(self._folder.path, resumed)
+        self._log = MetricsLog(self._folder.path, self._log_from)
         self._watch.start(self._config, self._folder.path)
         try:
             ending = self._ending()

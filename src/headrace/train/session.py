@@ -60,8 +60,12 @@ def train_on(
         before, settings=replaced(before.settings, changed, "headrace resume")
     )
     with RunFolder(path) as folder:
-        loaded = folder.checkpoints(config.settings.keep_checkpoints).newest(watch.say)
-        if _at_its_end(config.settings, loaded.meta):
+        checkpoints, loaded = folder.checkpoints(config.settings.keep_checkpoints), None
+        if checkpoints.paths():
+            loaded = checkpoints.newest(watch.say)
+        else:
+            watch.say(f"{path} has no checkpoint yet: the run begins again")
+        if loaded is not None and at_its_end(config.settings, loaded.meta):
             raise HeadraceError(
                 f"{path} is at its end, {loaded.meta['env_steps']:,} environment steps; "
                 "give it more --total-steps, another --until or --time-limit"
@@ -140,7 +144,7 @@ def scored(algorithm: Algorithm, acting: Acting, played: EnvSpec, settings: Sett
     return np.concatenate([returns, more])
 
 
-def _at_its_end(settings: Settings, meta: dict[str, Any]) -> bool:
+def at_its_end(settings: Settings, meta: dict[str, Any]) -> bool:
     """Whether nothing is left to do after this checkpoint."""
     if meta["env_steps"] >= settings.total_steps:
         return True

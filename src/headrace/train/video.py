@@ -3,88 +3,80 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
+from PIL import Image
 
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.train.files import write_whole
-from headrace.train.model import TrainedPolicy
+from headrace.train.stage import Act, Stage
 
+VIDEOS = "videos"
+"""Folder in a run's: what it filmed as it went."""
+KEPT = 10
+"""How many of them, at most."""
+_SIDE = 360
+"""Pixels of the longer side, at most."""
 _FPS = 25
+"""At most; of a faster environment some frames are left out."""
 _MOST_STEPS = 2000
 
 
 class Film(NamedTuple):
     """An episode."""
 
-    frames: list[np.ndarray]
-    """[height, width, 3] each."""
+    frames: list[Image.Image]
+    """Small ones, of few colours: what they take in memory is what the file will have."""
     fps: float
     total: float
     """Its return."""
 
 
-def film(policy: TrainedPolicy, spec: EnvSpec, seed: int = 0) -> Film:
-    """Play and draw an episode: about 25 pictures for each second that it lasts."""
-    if "gym" not in spec.definitions:
-        raise HeadraceError(f"{spec.id} has no gym definition, and only that draws")
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame looks for no screen
-    env = _drawn(spec)
-    limit = min(spec.max_episode_steps or _MOST_STEPS, _MOST_STEPS)
-    fps = env.metadata.get("render_fps") or _FPS
-    every = max(round(fps / _FPS), 1)
-    frames, total = [], 0.0
-    with contextlib.closing(env):
-        obs, info = env.reset(seed=seed)
-        for step in range(limit):
-            if step % every == 0:
-                frames.append(_frame(env, spec))
-            action = policy(obs, info.get("action_mask"))
-            obs, reward, terminated, truncated, info = env.step(_as_action(action))
-            total += float(reward)
-            if terminated or truncated:
-                break
-        frames.append(_frame(env, spec))
-    return Film(frames, fps / every, total)
+def film(policy: Act | None, spec: EnvSpec, seed: int = 0) -> Film:
+    """Play and draw an episode: about 25 pictures for each second that it lasts.
+
+    A policy of None acts at random. An error says in one line why there is nothing to be seen.
+    """
+    stage = Stage(spec, seed)
+    try:
+        every = max(1, round(stage.fps / _FPS))
+        frames = [_picture(stage)]
+        while not stage.ended and stage.steps < _MOST_STEPS:
+            stage.step(policy)
+            if stage.steps % every == 0 or stage.ended:
+                frames.append(_picture(stage))
+        return Film(frames, stage.fps / every, stage.score)
+    finally:
+        stage.close()
 
 
 def write_gif(path: Path, shown: Film) -> None:
     """An animated picture that any browser shows."""
-    from PIL import Image
-
-    palette = Image.fromarray(shown.frames[0]).quantize(64)
-    first, *rest = [
-        Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
-        for frame in shown.frames
-    ]
-    options: dict[str, Any] = {"save_all": True, "append_images": rest, "loop": 0}
-    # GIF counts hundredths of a second.
-    options |= {"duration": max(round(100 / shown.fps), 2) * 10, "optimize": False}
-    write_whole(path, lambda file: first.save(file, format="GIF", **options))
+    first, *rest = shown.frames
+    # GIF counts hundredths of a second, and browsers take less than two of them for ten.
+    duration = max(2, round(100 / shown.fps)) * 10
+    options = {"save_all": True, "append_images": rest, "duration": duration, "loop": 0}
+    write_whole(path, lambda file: first.save(file, "GIF", **options))
 
 
-def _drawn(spec: EnvSpec) -> Any:
+def keep_video(folder: Path, policy: Act | None, spec: EnvSpec, env_steps: int) -> Path:
+    """Film what a run has learnt so far into its folder, where the last few are kept."""
+    shown = film(policy, spec)
+    place = folder / VIDEOS
     try:
-        env = spec.make_gym(render_mode="rgb_array")
-    except TypeError:
-        raise HeadraceError(f"{spec.id} does not draw: it takes no render_mode") from None
-    if "rgb_array" not in env.metadata.get("render_modes", ()):
-        env.close()
-        raise HeadraceError(f"{spec.id} does not draw pictures (render_mode 'rgb_array')")
-    return env
+        place.mkdir(exist_ok=True)
+        for old in sorted(place.glob("step-*.gif"))[: 1 - KEPT]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise HeadraceError(f"{place} cannot be written ({error.strerror})") from error
+    path = place / f"step-{env_steps:014}.gif"
+    write_gif(path, shown)
+    return path
 
 
-def _frame(env: Any, spec: EnvSpec) -> np.ndarray:
-    frame = env.render()
-    if not (isinstance(frame, np.ndarray) and frame.ndim == 3):
-        raise HeadraceError(f"{spec.id} draws no pictures: render() gave {type(frame).__name__}")
-    return frame
-
-
-def _as_action(action: Any) -> Any:
-    return int(action) if np.ndim(action) == 0 and np.asarray(action).dtype.kind in "iu" else action
+def _picture(stage: Stage) -> Image.Image:
+    image = Image.fromarray(stage.draw())
+    image.thumbnail((_SIDE, _SIDE), Image.Resampling.BILINEAR)
+    return image.quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)

@@ -41,7 +41,7 @@ class ChessEnv(gymnasium.Env[Observation, np.integer]):
     `info["to_play"]`, 0 for white and 1 for black. `reset(options={"fen": ...})` begins elsewhere.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # noqa: RUF012
     masked = True
     players = 2
 
@@ -53,8 +53,8 @@ class ChessEnv(gymnasium.Env[Observation, np.integer]):
             raise unknown("observation", observation, OBSERVATIONS)
         if illegal not in ILLEGAL:
             raise unknown("value of illegal", illegal, ILLEGAL)
-        if render_mode not in (None, "ansi"):
-            raise unknown("render_mode", render_mode, ["ansi"])
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise unknown("render_mode", render_mode, self.metadata["render_modes"])
         self._encode, depth = OBSERVATIONS[observation]
         self._illegal_loses = illegal == "lose"
         self.render_mode = render_mode
@@ -82,8 +82,12 @@ class ChessEnv(gymnasium.Env[Observation, np.integer]):
         obs, info = self._observation()
         return obs, reward, self._over, False, info
 
-    def render(self) -> str | None:
-        """The board as text."""
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text or, with `render_mode="rgb_array"`, as an image [height, width, 3]."""
+        if self.render_mode == "rgb_array":
+            from headrace.envs.chess.picture import draw  # nobody else needs an image library
+
+            return draw(self.game.board)
         return str(self.game.board) if self.render_mode == "ansi" else None
 
     def _play(self, move: chess.Move) -> float:

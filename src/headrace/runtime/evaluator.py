@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The evaluator's process: how good the newest weights are, in environments of its own.
+
+It plays without exploring, keeps the best policy as the run's model, and tells the supervisor. It
+takes weights that nobody else has to wait for, and rests between evaluations for as long as it
+takes to be busy no more than its share of a processor. It needs no JAX.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from headrace.learn.algorithm import Acting, Algorithm
+from headrace.policy import Policy
+from headrace.runtime import counters
+from headrace.runtime.child import EVALUATED, SAY, Line
+from headrace.runtime.plan import Plan, open_channels
+from headrace.runtime.sampler import beating
+from headrace.runtime.shared import SharedMemory
+from headrace.train.evaluate import evaluate
+from headrace.train.model import save_model
+from headrace.train.session import EVALUATION_SEED
+
+NEWEST = "newest"
+"""Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
+_PROOF = 4
+"""Times as many episodes are played by a policy that reached what it was to reach."""
+_SHARE = 0.25
+"""Of one processor, at most, over time."""
+_NAP_S = 0.005
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """The work; `steps_before` is what the run had done before, `best` its best return."""
+
+    plan: Plan
+    steps_before: int = 0
+    best: float | None = None
+
+    def __call__(self, memory: SharedMemory, line: Line) -> None:
+        """Until told to stop."""
+        channels = open_channels(memory, self.plan)
+        ours, weights = channels.counters.evaluator, channels.weights.reader()
+        algorithm = self.plan.algorithm()
+        settings = self.plan.settings
+        played = _Beating(algorithm, ours)
+        best, next_at, rest_until = self.best, 0, 0.0
+        camera = _Camera(self.plan, played, line)
+        while not channels.counters.orders.get(counters.STOP):
+            ours.beat()
+            steps, now = channels.counters.sampled(), time.monotonic()
+            early = steps < next_at or now < rest_until
+            if channels.counters.orders.get(counters.LAST):
+                early = False
+            known = channels.weights.version == weights.version
+            if known or early or not self._learnt(channels):
+                time.sleep(_NAP_S)
+                continue
+            weights.refresh()
+            returns = self._returns(played, weights.params, settings.evaluation_episodes, 0)
+            if settings.until is not None and np.mean(returns) >= settings.until:
+                # The first of many evaluations to reach it is a lucky one: let it prove itself.
+                more = _PROOF * settings.evaluation_episodes
+                returns = np.concatenate([returns, self._returns(played, weights.params, more, 1)])
+            mean = float(np.mean(returns))
+            found = {
+                "env_steps": self.steps_before + steps,
+                "mean": mean,
+                "spread": float(np.std(returns)),
+                "episodes": len(returns),
+                "version": weights.version,
+            }
+            self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
+            if best is None or mean >= best:
+                best = mean
+                self._save(self.plan.folder, algorithm, weights.params, found)
+            ours.add(counters.STEPS, played.take_frames())
+            ours.set(counters.VERSION, weights.version)
+            line.tell(EVALUATED, found)
+            camera.film(weights.params, found)
+            next_at = steps + settings.evaluation_every
+            busy = time.monotonic() - now
+            rest_until = time.monotonic() + busy * (1 / _SHARE - 1)
+
+    def _returns(self, played: _Beating, acting: Acting, episodes: int, again: int) -> np.ndarray:
+        seed = EVALUATION_SEED * (1 + again) + self.plan.settings.seed
+        return evaluate(
+            played,  # pyright: ignore[reportArgumentType] - all of it that is used
+            acting,
+            self.plan.played,
+            episodes,
+            seed,
+        )
+
+    def _save(
+        self, folder: Path, algorithm: Algorithm, acting: Acting, found: dict[str, Any]
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        save_model(
+            folder,
+            algorithm,
+            acting,
+            dataclasses.asdict(self.plan.config.algorithm),
+            env_steps=found["env_steps"],
+            evaluation={name: found[name] for name in ("mean", "spread", "episodes")},
+        )
+
+    @staticmethod
+    def _learnt(channels: Any) -> bool:
+        """Whether there is anything that the first weights did not have."""
+        return channels.counters.learner.get(counters.UPDATES) > 0
+
+
+class _Camera:
+    """Films the agent every so often; an environment that cannot be drawn is said to be so once."""
+
+    def __init__(self, plan: Plan, played: _Beating, line: Line):
+        self._plan, self._played, self._line = plan, played, line
+        self._every = plan.settings.video_every
+        self._due = time.monotonic() + (self._every or 0.0)
+
+    def film(self, acting: Acting, found: dict[str, Any]) -> None:
+        """If it is time."""
+        if self._every is None or time.monotonic() < self._due:
+            return
+        from headrace.train.model import TrainedPolicy
+        from headrace.train.video import VIDEOS, film, write_gif
+
+        path = self._plan.folder / VIDEOS / f"step-{found['env_steps']:014}.gif"
+        policy = TrainedPolicy(self._played, acting, {})  # pyright: ignore[reportArgumentType]
+        try:
+            path.parent.mkdir(exist_ok=True)
+            write_gif(path, film(policy, self._plan.played))
+        except Exception as error:  # drawing is other people's code
+            self._line.tell(SAY, f"no videos: {error}")
+            self._every = None
+        self._due = time.monotonic() + (self._every or 0.0)
+
+
+class _Beating:
+    """As much of an algorithm as evaluating needs; its policy gives signs of life, and counts."""
+
+    def __init__(self, algorithm: Algorithm, ours: counters.Line):
+        self._algorithm, self._ours = algorithm, ours
+        self.spec = algorithm.spec
+        self.frames = 0
+
+    def policy(self, library: Literal["numpy", "jax"], *, deterministic: bool = False) -> Policy:
+        """Of NumPy's, counted."""
+        policy = beating(self._algorithm.policy(library, deterministic=deterministic), self._ours)
+        apply = policy.apply
+
+        def counted(params: Any, obs: Any, mask: Any, key: Any) -> Any:
+            self.frames += len(obs)
+            return apply(params, obs, mask, key)
+
+        return dataclasses.replace(policy, apply=counted)
+
+    def take_frames(self) -> int:
+        """Steps since it was asked last."""
+        taken, self.frames = self.frames, 0
+        return taken

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process of a run as its supervisor sees it: started, listened to, ended.
+
+All of it belongs to the supervisor's one thread, which waits for none of them: messages are taken
+as far as they have arrived.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headrace.collect.channel import JOB, Message, frame
+from headrace.collect.worker_pool import ONE_THREAD, interrupt_held_back, pickled
+from headrace.runtime.child import Work
+
+_PROGRAM = (
+    "import sys; descriptors, title, sys.path[:] = map(int, sys.argv[1:4]), sys.argv[4], "
+    "sys.argv[5:]; del sys.argv[1:]; from headrace.runtime.child import main; "
+    "main(*descriptors, title)"
+)
+_HEADER = struct.Struct("=cQ")
+
+
+class Process:
+    """One fresh interpreter, that runs nothing of the main script."""
+
+    def __init__(
+        self, title: str, work: Work, memory: int, log: Path, *, one_thread: bool, nice: int = 0
+    ):
+        """`memory` is the descriptor that it inherits; what it prints is appended to `log`."""
+        ours, theirs = socket.socketpair()
+        theirs_alive, self._lifeline = os.pipe()
+        inherited = (theirs.fileno(), memory, theirs_alive)
+        path = [entry for entry in sys.path if isinstance(entry, str)]
+        self.started = time.monotonic()
+        try:
+            with log.open("ab") as file, interrupt_held_back():
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _PROGRAM, *map(str, inherited), title, *path],
+                    pass_fds=inherited,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=file,
+                    env=os.environ | (ONE_THREAD if one_thread else {}),
+                )
+        except BaseException:
+            ours.close()
+            os.close(self._lifeline)
+            raise
+        finally:
+            theirs.close()
+            os.close(theirs_alive)
+        self._end = ours
+        self._arrived = bytearray()
+        if nice:
+            os.setpriority(os.PRIO_PROCESS, self.pid, nice)
+        self.send(JOB, pickled(work))
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    def send(self, kind: bytes, payload: Any = None) -> None:
+        """A message; one to a process that has ended is lost, which is seen soon enough."""
+        try:
+            self._end.sendall(frame(kind, payload))
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def messages(self) -> Iterator[Message]:
+        """Those that have arrived."""
+        while True:
+            try:
+                part = self._end.recv(1 << 20, socket.MSG_DONTWAIT)
+            except (BlockingIOError, ConnectionResetError):
+                break
+            if not part:
+                break
+            self._arrived += part
+        while len(self._arrived) >= _HEADER.size:
+            kind, size = _HEADER.unpack_from(self._arrived)
+            end = _HEADER.size + size
+            if len(self._arrived) < end:
+                return
+            body = bytes(self._arrived[_HEADER.size : end])
+            del self._arrived[:end]
+            yield Message(kind, pickle.loads(body) if body else None)
+
+    def ending(self) -> str | None:
+        """How it has ended, in words; None where it has not."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        if code >= 0:
+            return f"ended with exit code {code}"
+        names = {known.value: known.name for known in signal.Signals}
+        return f"killed by {names.get(-code, f'signal {-code}')}"
+
+    def kill(self) -> None:
+        """End it now, and wait until it has."""
+        self._process.kill()
+        self._process.wait()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended within this time."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Release what the supervisor holds of it, once it has ended."""
+        self._end.close()
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
