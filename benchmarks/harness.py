@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from peer import PeerMissing
-from timing import Comparison, Rate, interleave, write_json
+from timing import Comparison, Rate, format_rate, interleave, write_json
 
 import headrace
 from headrace import Collector, EnvSpec
@@ -59,6 +59,17 @@ class Benchmark:
         verdict += "" if valid else "   NOT SOLVED by ours"
         print(f"{label:52} {ratio:6.3f}{verdict}", flush=True)
         self.rows.append({"label": label, "value": ratio, "at_most": bar, "valid": valid})
+
+    def check_rate(
+        self, label: str, ours: float, theirs: float, bar: float | None, *, valid: bool = True
+    ) -> None:
+        """Add a row of two rates measured already, ours to be at least `bar` times theirs."""
+        ratio = ours / theirs
+        verdict = "" if bar is None else f"   bar {bar:g}: {_verdict(valid and ratio >= bar)}"
+        rates = f"ours {format_rate(ours):>8}   theirs {format_rate(theirs):>8}"
+        print(f"{label:44} {rates}   {ratio:8.2f} x{verdict}", flush=True)
+        row = {"label": label, "bar": bar, "ratio": ratio, "ours": ours, "theirs": theirs}
+        self.rows.append(row | {"valid": valid})
 
     def with_peer(self, run: Callable[[], None]) -> None:
         """Run a part that needs a peer; where it is not installed, say how to and go on."""

@@ -17,9 +17,10 @@ BENCHMARKS = (
     "fusion_calls",
     "fusion_memory",
     "import_time",
+    "sac_update",
 )
 
-PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax")
+PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax", "sb3", "sbx")
 
 
 def main() -> int:

@@ -102,26 +102,31 @@ def scaled(rate: Rate, factor: float) -> Rate:
     return lambda seconds: factor * rate(seconds)
 
 
+def rows(bench: Benchmark, large: Rate, batch: int, bars: dict[str, float]) -> None:
+    """One batch size, in both precisions, against everything."""
+    ours = {precision: updates(batch, precision) for precision in ("f32", "bf16")}
+    for precision, rate in ours.items():
+        share = scaled(rate, operations(batch))
+        bench.compare(f"{batch} {precision}, share of peak", share, large, bars["peak"])
+
+    def against(name: str, *more: str) -> None:
+        arguments = ("--framework", name, "--batch-size", str(batch), *more)
+        with Peer(name, "sac_update.py", *arguments) as peer:
+            for precision, rate in ours.items():
+                title = " ".join((f"{batch} {precision}, {name}", *more))
+                bench.compare(title, rate, peer.rate, bars[name])
+
+    bench.with_peer(lambda: against("sbx"))
+    for threads in ("1", "2"):
+        bench.with_peer(lambda threads=threads: against("sb3", "--threads", threads))
+
+
 def main() -> int:
-    """By batch size and precision; bars are for what a run uses by default."""
+    """By batch size."""
     bench = Benchmark("sac_update", __doc__)
     large = peak()
-    for batch, bars in ((256, {"sb3": 2.5, "sbx": 1.6}), (8192, {"sb3": 1.35, "sbx": 1.35})):
-        for precision in ("f32", "bf16"):
-            ours = updates(batch, precision)
-            bench.compare(
-                f"{batch} {precision}, share of peak", scaled(ours, operations(batch)), large, 0.6
-            )
-
-            def against(name: str, *more: str, ours: Rate = ours, label: str = precision) -> None:
-                arguments = ("--framework", name, "--batch-size", str(batch), *more)
-                with Peer(name, "sac_update.py", *arguments) as peer:
-                    title = " ".join((f"{batch} {label}, {name}", *more[1:]))
-                    bench.compare(title, ours, peer.rate, bars[name])
-
-            bench.with_peer(lambda run=against: run("sbx"))
-            for threads in ("1", "2"):
-                bench.with_peer(lambda run=against, n=threads: run("sb3", "--threads", n))
+    rows(bench, large, 256, {"peak": 0.6, "sb3": 2.5, "sbx": 1.6})
+    rows(bench, large, 8192, {"peak": 0.6, "sb3": 1.35, "sbx": 1.35})
     return bench.finish()
 
 

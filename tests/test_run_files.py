@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees, checkpoints, logs: what is written comes back, and what is damaged is told."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -59,20 +58,6 @@ def test_a_tree_takes_other_arrays() -> None:
     )
     del doubled["pair/left"]
     assert "'pair/left' is missing" in refusal(lambda: trees.filled(TREE, doubled))
-
-
-def test_a_structure_survives_json() -> None:
-    tree = TREE | {"pair": (TREE["pair"].left, [])}  # Pair is a class of the test's, not ours
-    told = json.loads(json.dumps(trees.describe(tree)))
-    built = trees.built(told, trees.named(tree))
-    assert same(built, tree)
-    assert type(built["layers"][0]) is Dense
-
-
-@pytest.mark.parametrize("target", ["os:system", "headrace.train.trees:named", "headrace.x:Y"])
-def test_a_structure_names_classes_of_ours_alone(target: str) -> None:
-    with pytest.raises((ValueError, ImportError)):
-        trees.built({"named": target, "fields": {}}, {})
 
 
 def meta(env_steps: int, **others: Any) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def test_eval(trained: Path, tmp_path: Path) -> None:
     told = tmp_path / "scores.json"
     done = run("eval", trained, "--episodes", 5, "--json", told, "--definition", "gym")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("CartPole-v1 (gym, deterministic, 5 episodes): mean return ")
+    assert done.stdout.startswith("CartPole-v1, gym, deterministic, 5 episodes: mean return ")
     scores = json.loads(told.read_text())
     assert len(scores["returns"]) == 5
     assert scores["mean"] == pytest.approx(np.mean(scores["returns"]))
@@ -262,12 +262,13 @@ WRONG = [
     (["train", "CartPole-v1", "--minibatches", "7"], "do not divide into 7 minibatches"),
     (["train", "CartPole-v1", "--learning-rate", "-1"], "learning_rate is -1.0; it must be more"),
     (["train", "CartPole-v1", "--total-steps", "0"], "total_steps is 0; it must be a whole"),
-    (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "--mode serial"),
+    (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "or serial"),
     (["train", "Memory-v0", "--definition", "gym"], "has only: array, native"),
     (["train", "CartPole-v1", "--set", "seed=3"], "--set seed: that is --seed"),
     (["train", "CartPole-v1", "--config", "no.json"], "--config no.json: cannot be read"),
     (["resume", "nothing"], "nothing does not exist; give the folder that headrace train wrote"),
     (["resume", "."], ". is no run: it has no config.json"),
+    (["eval", "r", "--opponent", "greedy"], "r does not exist"),
     (["eval", "."], ". is no run: it has no config.json"),
 ]
 

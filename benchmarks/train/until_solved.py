@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from contestants import Contestant, Run, empty, run_ours, run_peer
 from harness import Benchmark
+from peer import PeerError, PeerMissing
 
 COLD, WARM, SMALL = "headrace cold", "headrace warm", "headrace 64x64 cold"
 SB3 = Contestant(
@@ -26,13 +27,15 @@ SB3 = Contestant(
 )
 SBX = Contestant("SBX", "sbx", "stable_baselines.py", ("--package", "sbx"))
 PUFFER = Contestant("PufferLib", "pufferlib", "pufferlib_until.py")
-PUFFER_CPU = Contestant("PufferLib, for a CPU", "pufferlib", "pufferlib_until.py", ("--small",))
+PUFFER_SOON = Contestant(
+    "PufferLib, small batches", "pufferlib", "pufferlib_until.py", ("--settings", "soon")
+)
 REJAX = Contestant("rejax", "rejax", "rejax_until.py")
 SAMPLE_FACTORY = Contestant("Sample Factory", "sample_factory", "sample_factory_until.py")
 RLLIB = Contestant("RLlib", "rllib", "rllib_until.py")
 CONTESTANTS = (SB3, SBX, PUFFER, REJAX, SAMPLE_FACTORY, RLLIB)
 PEERS = {
-    "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_CPU, REJAX, SAMPLE_FACTORY, RLLIB),
+    "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_SOON, REJAX, SAMPLE_FACTORY, RLLIB),
     "sac-pendulum": (SB3, SBX, REJAX),
 }
 OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL)}
@@ -68,10 +71,17 @@ def race(bench: Benchmark, task: str, seed: int, names: list[str]) -> list[Run]:
         runs.append(run)
         print(run.row(), flush=True)
 
+    def compete(who: Contestant) -> None:
+        try:
+            add(run_peer(who, task, seed, prefix))
+        except PeerError as error:  # the others' runs are not lost for it
+            print(error, flush=True)
+            raise PeerMissing(f"{who.name} failed at {task}, seed {seed}") from error
+
     prefix = bench.arguments.prefix
     for who in PEERS[task]:
         if who.name in names:
-            bench.with_peer(lambda who=who: add(run_peer(who, task, seed, prefix)))
+            bench.with_peer(lambda who=who: compete(who))
     with tempfile.TemporaryDirectory(prefix="headrace-cache-") as scratch:
         cache = Path(scratch) / "cache"
         if COLD in names or WARM in names:

@@ -49,7 +49,7 @@ struct Mlp {
 };
 
 constexpr int kMlpBlock = 64;  // rows a block; who divides rows among threads keeps to these
-constexpr int kMlpDepth = 8;    // layers at most
+constexpr int kMlpDepth = 8;   // layers at most
 
 #if defined(__x86_64__)
 namespace v4 {

@@ -2,8 +2,9 @@
 """PufferLib's own training loop on its C CartPole.
 
 Its recommended settings (config/ocean/cartpole.ini: 4096 environments, 64 steps, a recurrent
-policy, 20 million steps) are for throughput on a GPU. `--small` are those with which its loop
-solves CartPole soonest on a CPU; both may be measured.
+policy, 20 million steps) are made for throughput on a GPU. Beside them stand two that we looked for
+on its behalf: with "soon" its loop solves CartPole soonest on a CPU, "fast" has the highest rate of
+those that solve it at all.
 """
 
 from __future__ import annotations
@@ -15,16 +16,27 @@ from typing import Any
 
 from race import EPISODES, Race
 
-SMALL = {
-    "envs": 64,
-    "total_timesteps": 300_000,
-    "bptt_horizon": 32,
-    "minibatch_size": 512,
-    "learning_rate": 0.01,
-    "gamma": 0.98,
-    "gae_lambda": 0.8,
-    "update_epochs": 4,
+SETTINGS: dict[str, dict[str, float]] = {
+    "ini": {},
+    "soon": {
+        "envs": 64,
+        "total_timesteps": 300_000,
+        "bptt_horizon": 32,
+        "minibatch_size": 512,
+        "learning_rate": 0.01,
+        "gamma": 0.98,
+        "gae_lambda": 0.8,
+        "update_epochs": 4,
+    },
+    "fast": {
+        "envs": 1024,
+        "minibatch_size": 8192,
+        "learning_rate": 0.015,
+        "gamma": 0.98,
+    },
 }
+EVERY = {"ini": 1, "soon": 8192, "fast": 131_072}
+"""Environment steps between evaluations."""
 
 
 class PufferRace(Race):
@@ -32,7 +44,7 @@ class PufferRace(Race):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Any of its settings can be given."""
-        parser.add_argument("--small", action="store_true", help="settings for a CPU")
+        parser.add_argument("--settings", choices=SETTINGS, default="ini")
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
 
 
@@ -45,10 +57,10 @@ def build(race: PufferRace, folder: str) -> Any:
     )
 
     settings = pufferl.load_config("puffer_cartpole")
-    given = dict(SMALL) if race.arguments.small else {"envs": settings["env"]["num_envs"]}
+    given = {"envs": settings["env"]["num_envs"]} | SETTINGS[race.arguments.settings]
     given |= {name: float(value) for name, value in (s.split("=") for s in race.arguments.set)}
     num_envs = int(given.pop("envs"))
-    if race.arguments.small:
+    if race.arguments.settings != "ini":
         settings["rnn_name"] = None
     config = settings["train"]
     config |= {"seed": race.seed, "device": "cpu", "data_dir": folder}
@@ -106,10 +118,10 @@ def main() -> None:
     try:
         trainer = build(race, folder)
         race.begin()
-        due = every = race.arguments.every or (8192 if race.arguments.small else 1)
+        due = every = race.arguments.every or EVERY[race.arguments.settings]
         over = False
         while not over:
-            trainer.evaluate()
+            trainer.evaluate()  # its word for collecting
             trainer.train()
             if trainer.global_step >= due:
                 due += every
@@ -117,6 +129,14 @@ def main() -> None:
                     score = evaluate(trainer, race.seed + 1000)
                 over = race.decided(trainer.global_step, score)
             over = over or race.late or trainer.epoch >= trainer.total_epochs
+
+        def learn_on() -> int:
+            before = trainer.global_step
+            trainer.evaluate()
+            trainer.train()
+            return trainer.global_step - before
+
+        race.learn_on(learn_on)
         race.report(trainer.global_step)
         trainer.utilization.stop()
     finally:

@@ -5,6 +5,7 @@
     race.begin()                              # everything is built; now it learns
     with race.evaluating(): score = ...       # the mean of 20 episodes
     if race.decided(env_steps, score): ...    # solved, or out of time: stop
+    race.learn_on(...)                        # where --steady asks for its rate without evaluation
     race.report()
 
 The clock starts with the process, as the system knows it, so that imports and compilation count.
@@ -20,7 +21,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -63,6 +64,7 @@ class Race:
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--limit", type=float, default=150.0, help="seconds, from the start")
         parser.add_argument("--every", type=int, default=0, help="steps between evaluations")
+        parser.add_argument("--steady", type=float, default=0, help="seconds of learning on, timed")
         parser.add_argument("--threads", type=int, default=1, help="of torch")
         self.add_arguments(parser)
         self.arguments = parser.parse_args()
@@ -105,13 +107,30 @@ class Race:
         """Whether the time is up."""
         return process_age() >= self._limit
 
-    def report(self, env_steps: int | None = None) -> None:
-        """Print the line. Without evaluations, `env_steps` says how far it came."""
+    def learn_on(self, advance: Callable[[], int]) -> None:
+        """Where --steady asks for it, time further learning: `advance` returns its steps."""
+        seconds: float = self.arguments.steady
+        if not seconds:
+            return
+        advance()
+        steps, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < seconds:
+            steps += advance()
+        self.result["steady_rate"] = steps / elapsed
+
+    def report(self, env_steps: int | None = None, frames_per_step: int | None = None) -> None:
+        """Print the line. Without evaluations, `env_steps` says how far it came.
+
+        `frames_per_step` are the transitions learnt from for each step, where that is wanted.
+        """
         end = process_age()
         if self._evaluations:
             env_steps, end, score = self._evaluations[-1]
             self.result |= {"score": score, "solved": score >= self.task.bar}
         looped = end - self._begun - self._evaluating
+        rate = ((env_steps or 0) - self._steps_begun) / looped
+        if frames_per_step is not None:
+            self.result["frames_rate"] = rate * frames_per_step
         line = {
             "package": self.package,
             "version": version(self.package),
@@ -120,7 +139,7 @@ class Race:
             "seconds": end,
             "env_steps": env_steps,
             "start_seconds": self._begun,
-            "train_rate": ((env_steps or 0) - self._steps_begun) / looped,
+            "train_rate": rate,
             "evaluations": len(self._evaluations),
             "evaluating_seconds": self._evaluating,
             "curve": self._evaluations,

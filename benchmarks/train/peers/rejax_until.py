@@ -71,9 +71,12 @@ def main() -> None:
         steps = SAC["num_envs"]
     iterations = -(-every // steps)
 
+    def learn(state: Any, iterations: int) -> Any:
+        return jax.lax.fori_loop(0, iterations, lambda _, s: algo.train_iteration(s), state)
+
     @partial(jax.jit, donate_argnums=0)
     def advance(state: Any) -> tuple[Any, Any]:
-        state = jax.lax.fori_loop(0, iterations, lambda _, s: algo.train_iteration(s), state)
+        state = learn(state, iterations)
         limit = algo.env_params.max_steps_in_episode
         act = algo.make_act(state)
         _, returns = evaluate(act, state.rng, algo.env, algo.env_params, EPISODES, limit)
@@ -87,6 +90,15 @@ def main() -> None:
         state, score = compiled(state)
         env_steps += iterations * steps
         over = race.decided(env_steps, float(score))
+
+    on = jax.jit(partial(learn, iterations=10 * iterations))
+
+    def learn_on() -> int:
+        nonlocal state
+        state = jax.block_until_ready(on(state))
+        return 10 * iterations * steps
+
+    race.learn_on(learn_on)
     race.report()
 
 

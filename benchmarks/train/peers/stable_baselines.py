@@ -125,8 +125,8 @@ def measure(race: StableRace) -> None:
 
     model = build(race)
     model.learn(10**7, callback=Measure())
-    race.result |= {"batch": batch, "updates_per_step": 1}
-    race.report(model.num_timesteps)
+    race.result |= {"batch": batch}
+    race.report(model.num_timesteps, frames_per_step=batch)  # an update for each step
 
 
 def main() -> None:

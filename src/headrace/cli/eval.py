@@ -22,6 +22,10 @@ class Eval:
     """Act as in training, by chance; otherwise always by what it holds best."""
     definition: Literal["auto", "native", "array", "gym"] = "auto"
     """Which definition of the environment; gym: Gymnasium's own class."""
+    opponent: Annotated[
+        str | None, arg(metavar="random|greedy", help_behavior_hint="(default: the environment's)")
+    ] = None
+    """Of a run that learnt chess: who it plays against, on python-chess; its score is told."""
     seed: Annotated[int, arg(metavar="N")] = 1_000_000
     """Of the episodes."""
     json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
@@ -38,6 +42,7 @@ class Eval:
             episodes=self.episodes,
             deterministic=not self.explore,
             definition=None if self.definition == "auto" else self.definition,
+            opponent=self.opponent,
             seed=self.seed,
             json_file=self.json,
             video_file=self.video,

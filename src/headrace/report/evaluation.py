@@ -27,6 +27,7 @@ def run_eval(
     episodes: int,
     deterministic: bool,
     definition: str | None,
+    opponent: str | None,
     seed: int,
     json_file: Path | None,
     video_file: Path | None,
@@ -43,20 +44,28 @@ def run_eval(
     config = config_from_json(read_config(path), str(path / CONFIG))
     trained = load_policy(path, deterministic=deterministic)
     spec = evaluation_environment(config, definition)
-    returns = evaluate(
-        trained.algorithm, trained.params, spec, episodes, seed, deterministic=deterministic
-    )
-    told = summary(returns)
+    if opponent is not None:
+        from headrace.report.chess_match import play_match
+
+        name, where = "score", f"{trained.spec.id} against {opponent}"
+        values = play_match(trained, opponent, episodes, seed)
+    else:
+        name, where = "return", f"{spec.id}, {spec.definitions[0]}"
+        values = evaluate(
+            trained.algorithm, trained.params, spec, episodes, seed, deterministic=deterministic
+        )
+    told = summary(values)
     how = "deterministic" if deterministic else "exploring"
     print(
-        f"{spec.id} ({spec.definitions[0]}, {how}, {episodes} episodes): mean return "
-        f"{figures(told['mean'])}, 95 % interval {figures(told['low'])} to "
-        f"{figures(told['high'])}, from {figures(told['least'])} to {figures(told['greatest'])}"
+        f"{where}, {how}, {episodes} episodes: mean {name} {figures(told['mean'])}, "
+        f"95 % interval {figures(told['low'])} to {figures(told['high'])}, "
+        f"from {figures(told['least'])} to {figures(told['greatest'])}"
     )
     if json_file is not None:
-        about = {"env": spec.id, "definition": spec.definitions[0], "seed": seed}
+        about = {"env": spec.id, "definition": spec.definitions[0], "opponent": opponent}
         about |= {"run": str(path), "deterministic": deterministic, "episodes": episodes}
-        text = json.dumps(about | told | {"returns": returns.tolist()}, indent=2) + "\n"
+        told |= {"seed": seed, f"{name}s": values.tolist()}
+        text = json.dumps(about | told, indent=2) + "\n"
         write_whole(json_file, lambda draft: draft.write_text(text, "utf-8"))
     if video_file is not None:
         shown = film(trained, environment(config), seed % 2**31)

@@ -62,10 +62,10 @@ def _made_up_batch(algorithm: Ppo, request: Request) -> Batch:
         buffers.mask[...] = 255
     ns = namespace("numpy")
     key = PolicyKey(identify(ns, request.num_envs, 0, 0), np.uint32(0))
-    policy = algorithm.policy("numpy").apply
+    policy, acting = algorithm.policy("numpy").apply, algorithm.acting(algorithm.init(0))
     for step in range(request.steps):
         mask = buffers.mask_at(step)
-        action, extras = policy(algorithm.acting(algorithm.init(0)), obs[step], mask, key)
+        action, extras = policy(acting, obs[step], mask, key)
         buffers.action[step] = action
         buffers.set_extras(step, extras)
     batch = buffers.batch(0)

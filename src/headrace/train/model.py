@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A learnt policy as files: `model.safetensors`, its parameters, and `model.json`, what they are.
 
-The card says all that is needed to act: algorithm, hyper-parameters, spaces, how the parameters
-hang together. So whoever acts needs neither the environment nor JAX.
+The card says all that is needed to act: algorithm, hyper-parameters, spaces. So whoever acts needs
+neither the environment nor JAX.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def save_model(
         "action_space": space_to_json(spec.action_space),
         "masked": spec.masked,
         "players": spec.players,
-        "parameters": trees.describe(acting),
         **about,
     }
     data = save(arrays)
@@ -124,7 +123,7 @@ def load_policy(run: str | Path, *, deterministic: bool = True, seed: int = 0) -
     folder = Path(run)
     card = read_card(folder)
     algorithm = make_algorithm(card["algo"], _spec(card), card["hyper_parameters"], str(folder))
-    return TrainedPolicy(algorithm, _read_params(folder, card), card, deterministic, seed)
+    return TrainedPolicy(algorithm, _read_params(folder, algorithm), card, deterministic, seed)
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -139,13 +138,14 @@ def read_card(folder: Path) -> dict[str, Any]:
     return card
 
 
-def _read_params(folder: Path, card: dict[str, Any]) -> Acting:
+def _read_params(folder: Path, algorithm: Algorithm) -> Acting:
+    """In the place of those that the algorithm begins with."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     path = folder / MODEL
     try:
-        return trees.built(card["parameters"], load_file(path))
+        return trees.filled(algorithm.acting(algorithm.init(0)), load_file(path))
     except FileNotFoundError:
         raise HeadraceError(f"{path} is missing") from None
     except (OSError, SafetensorError, HeadraceError) as error:

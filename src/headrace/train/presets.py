@@ -47,6 +47,25 @@ PRESETS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "evaluation_every": 131_072,
         },
     },
+    ("Chess-v0", "ppo"): {
+        # A small network that plays many games: what captures win is learnt first.
+        DEFAULT: {
+            "num_envs": 128,
+            "steps": 64,
+            "channels": 32,
+            "blocks": 2,
+            "learning_rate": 1e-3,
+            "discount": 0.99,
+            "trace": 0.9,
+            "epochs": 2,
+            "minibatches": 16,
+            "entropy_weight": 0.01,
+            "material_weight": 0.02,
+            "total_steps": 2_000_000,
+            "evaluation_every": 65_536,
+            "evaluation_episodes": 64,
+        },
+    },
     ("Pendulum-v1", "ppo"): {
         DEFAULT: {
             "num_envs": 64,
@@ -59,6 +78,47 @@ PRESETS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "scale_rewards": True,
             "total_steps": 200_000,
             "evaluation_every": 8192,
+        },
+    },
+    ("Pendulum-v1", "sac"): {
+        # Solved in 4,000 to 6,000 steps, one update each.
+        DEFAULT: {
+            "num_envs": 16,
+            "steps": 8,
+            "hidden": (64, 64),
+            "actor_learning_rate": 3e-3,
+            "critic_learning_rate": 3e-3,
+            "temperature_learning_rate": 3e-3,
+            "until": -200.0,
+            "total_steps": 50_000,
+            "evaluation_every": 1024,
+        },
+    },
+    ("Pendulum-v1", "td3"): {
+        DEFAULT: {
+            "num_envs": 16,
+            "steps": 8,
+            "hidden": (64, 64),
+            "actor_learning_rate": 3e-3,
+            "critic_learning_rate": 3e-3,
+            "exploration_noise": 0.2,
+            "until": -200.0,
+            "total_steps": 50_000,
+            "evaluation_every": 1024,
+        },
+    },
+    ("CartPole-v1", "dqn"): {
+        # With more updates a step the values run away from what rewards can be.
+        DEFAULT: {
+            "num_envs": 16,
+            "steps": 8,
+            "updates": 16,
+            "hidden": (128, 128),
+            "learning_rate": 1e-3,
+            "epsilon_updates": 1500,
+            "until": 475.0,
+            "total_steps": 300_000,
+            "evaluation_every": 5120,
         },
     },
 }

@@ -3,12 +3,11 @@
 
 A tree is made of dicts, lists, tuples and named tuples. `named` lists its leaves as
 `{"params/layers/0/weight": array}`; `filled` puts arrays of these names into a tree of the same
-structure; `describe` says the structure as JSON, from which `built` makes a tree anew.
+structure.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 from headrace.errors import HeadraceError
 
 Tree = Any
-_OURS = "headrace."
 
 
 def named(tree: Tree) -> dict[str, Any]:
@@ -36,49 +34,6 @@ def filled(tree: Tree, arrays: dict[str, np.ndarray]) -> Tree:
         if ours != theirs:
             raise HeadraceError(f"'{name}' is {theirs}; here it is {ours}")
     return _replaced(tree, "", arrays)
-
-
-def describe(tree: Tree) -> Any:
-    """The structure, without the arrays: for JSON."""
-    if tree is None:
-        return None
-    if isinstance(tree, dict):
-        return {"dict": {str(key): describe(value) for key, value in tree.items()}}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        kind: Any = type(tree)
-        parts = {name: describe(part) for name, part in zip(kind._fields, tree, strict=True)}
-        return {"named": f"{kind.__module__}:{kind.__qualname__}", "fields": parts}
-    if isinstance(tree, list | tuple):
-        return {type(tree).__name__: [describe(part) for part in tree]}
-    return "array"
-
-
-def built(structure: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> Tree:
-    """The tree that `describe` described, with these arrays."""
-    if structure is None:
-        return None
-    if structure == "array":
-        if prefix not in arrays:
-            raise HeadraceError(f"'{prefix}' is missing")
-        return arrays[prefix]
-    if "dict" in structure:
-        return {key: built(s, arrays, _join(prefix, key)) for key, s in structure["dict"].items()}
-    if "named" in structure:
-        kind = _find_class(structure["named"])
-        parts = structure["fields"].items()
-        return kind(**{key: built(s, arrays, _join(prefix, key)) for key, s in parts})
-    (kind, parts), *_ = structure.items()
-    whole = [built(part, arrays, _join(prefix, str(i))) for i, part in enumerate(parts)]
-    return whole if kind == "list" else tuple(whole)
-
-
-def _find_class(target: str) -> Any:
-    """A named tuple of ours: a file must not be able to call anything else."""
-    module, _, name = target.partition(":")
-    found = getattr(importlib.import_module(module), name, None) if module.startswith(_OURS) else 0
-    if not (isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")):
-        raise HeadraceError(f"'{target}' is no named tuple of this version of headrace")
-    return found
 
 
 def _children(tree: Tree) -> list[tuple[str, Any]] | None:
