@@ -18,6 +18,11 @@ BENCHMARKS = (
     "fusion_memory",
     "import_time",
     "sac_update",
+    "async/ring",
+    "async/sampling",
+    "async/half_cheetah",
+    "async/tuner",
+    "async/until_solved",
 )
 
 PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax", "sb3", "sbx")
