@@ -1,6 +1,7 @@
 """Off-policy training in one program: what it keeps, what it counts, that it learns."""
 
 import dataclasses
+from contextlib import closing
 
 import jax
 import numpy as np
@@ -27,7 +28,7 @@ def pendulum(seed=0, **changes):
 
 
 def test_counts_and_the_ring():
-    with pendulum() as trainer:
+    with closing(pendulum()) as trainer:
         progress = trainer.advance(4)
         # Two rows of 32 transitions before the first update, then two updates an iteration.
         assert (progress.env_steps, progress.updates) == (128, 6)
@@ -47,7 +48,7 @@ def test_counts_and_the_ring():
 
 def test_the_ring_holds_what_happened():
     """Each kept observation is followed by the next, as the environment's rules have it."""
-    with pendulum() as trainer:
+    with closing(pendulum()) as trainer:
         trainer.advance(4)
         ring = trainer.state.ring
         batch = trainer._layout.unpack(ring.numbers[:128], ring.raw[:128])
@@ -66,7 +67,7 @@ def test_the_ring_holds_what_happened():
 def test_same_seed_same_run():
     ends = []
     for seed in (5, 5, 6):
-        with pendulum(seed) as trainer:
+        with closing(pendulum(seed)) as trainer:
             trainer.advance(6)
             ends.append(trainer.acting())
     assert_trees_equal(ends[0], ends[1])
@@ -74,7 +75,7 @@ def test_same_seed_same_run():
 
 
 def test_continues_bit_for_bit():
-    with pendulum() as whole, pendulum(9) as other:
+    with closing(pendulum()) as whole, closing(pendulum(9)) as other:
         whole.advance(6)
         saved = jax.tree.map(np.array, whole.state)
         other.load_state(saved)
@@ -87,7 +88,7 @@ def test_continues_bit_for_bit():
 def test_native_fed_is_array_fed():
     ends = []
     for definition in ("array", "native"):
-        with pendulum(definition=definition, updates=1) as trainer:
+        with closing(pendulum(definition=definition, updates=1)) as trainer:
             trainer.advance(10)
             ends.append(trainer.acting())
     assert_trees_close(*ends, rtol=1e-3, atol=1e-4)
@@ -95,7 +96,7 @@ def test_native_fed_is_array_fed():
 
 def test_acts_as_the_program_does():
     """What `acting` gives drives a NumPy policy."""
-    with pendulum() as trainer:
+    with closing(pendulum()) as trainer:
         trainer.advance(4)
         policy = trainer.algorithm.policy("numpy")
         with make_collector(
@@ -120,7 +121,7 @@ def by_preset(algo, env, seed, share=1.0, **changes):
     algorithm = kind(spec, config(**{k: v for k, v in values.items() if k in names}))
     arguments = {k: values[k] for k in ("num_envs", "steps", "updates") if k in values}
     best = -np.inf
-    with CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **arguments) as trainer:
+    with closing(CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **arguments)) as trainer:
         iterations = values["evaluation_every"] // (values["num_envs"] * values["steps"])
         made = 0
         while made < share * values["total_steps"] and best < values["until"]:
