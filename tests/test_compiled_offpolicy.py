@@ -1,6 +1,7 @@
 """Off-policy training in one program: what it keeps, what it counts, that it learns."""
 
 import dataclasses
+from contextlib import closing
 
 import jax
 import numpy as np
@@ -23,7 +24,7 @@ SMALL = {"num_envs": 4, "steps": 8, "updates": 2, "replay_size": 256, "learning_
 def pendulum(seed=0, **changes):
     spec = find_spec("Pendulum-v1")
     algorithm = sac.Sac(spec, sac.Config(hidden=(16, 16), batch_size=32, n_step=2))
-    return CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **(SMALL | changes))
+    return closing(CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **(SMALL | changes)))
 
 
 def test_counts_and_the_ring():
@@ -120,7 +121,7 @@ def by_preset(algo, env, seed, share=1.0, **changes):
     algorithm = kind(spec, config(**{k: v for k, v in values.items() if k in names}))
     arguments = {k: values[k] for k in ("num_envs", "steps", "updates") if k in values}
     best = -np.inf
-    with CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **arguments) as trainer:
+    with closing(CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **arguments)) as trainer:
         iterations = values["evaluation_every"] // (values["num_envs"] * values["steps"])
         made = 0
         while made < share * values["total_steps"] and best < values["until"]:
