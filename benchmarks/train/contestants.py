@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer import MARKER, VENVS, PeerError, PeerMissing
-from peers.race import TASKS
+from train.peers.race import TASKS
 
 HERE = Path(__file__).resolve().parent
 FRESH_EPISODES = 100
