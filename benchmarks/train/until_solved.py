@@ -11,13 +11,14 @@ with the time at which it gave up, which flatters it.
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from contestants import Contestant, Run, empty, run_ours, run_peer
+from contestants import Contestant, Run, run_ours, run_peer
 from harness import Benchmark
 from peer import PeerError, PeerMissing
 
@@ -39,6 +40,7 @@ PEERS = {
     "sac-pendulum": (SB3, SBX, REJAX),
 }
 OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL)}
+FLAGS = {SMALL: ("--hidden", "64", "64")}
 BARS = {
     "ppo-cartpole": {
         (COLD, SB3.name): 1 / 3,
@@ -84,15 +86,12 @@ def race(bench: Benchmark, task: str, seed: int, names: list[str]) -> list[Run]:
             bench.with_peer(lambda who=who: compete(who))
     with tempfile.TemporaryDirectory(prefix="headrace-cache-") as scratch:
         cache = Path(scratch) / "cache"
-        if COLD in names or WARM in names:
-            cold = run_ours(COLD, task, seed, cache, prefix)
-            if COLD in names:
-                add(cold)
-        if WARM in names:
-            add(run_ours(WARM, task, seed, cache, prefix))
-        if SMALL in names:
-            empty(cache)
-            add(run_ours(SMALL, task, seed, cache, prefix, ("--hidden", "64", "64")))
+        for name in OURS[task]:
+            if name not in names:
+                continue
+            if name != WARM:  # which finds what the cold run before it left
+                shutil.rmtree(cache, ignore_errors=True)
+            add(run_ours(name, task, seed, cache, prefix, FLAGS.get(name, ())))
     return runs
 
 
@@ -139,7 +138,7 @@ def main() -> int:
         names = selected(asked.only, task)
         for seed in map(int, asked.seeds.split(",")):
             runs += race(bench, task, seed, names)
-    if asked.keep:
+    if asked.keep and asked.json.exists():
         done = {(run.contestant, run.task, run.seed) for run in runs}
         before = [Run(**run) for run in json.loads(asked.json.read_text())["runs"]]
         runs += [run for run in before if (run.contestant, run.task, run.seed) not in done]
