@@ -18,9 +18,14 @@ BENCHMARKS = (
     "fusion_memory",
     "import_time",
     "sac_update",
+    "train/throughput",
+    "train/until_solved",
 )
 
-PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax", "sb3", "sbx")
+PEERS = (
+    *("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax"),
+    *("sb3", "sbx", "rejax", "sample_factory", "rllib"),
+)
 
 
 def main() -> int:
