@@ -23,9 +23,14 @@ BENCHMARKS = (
     "async/half_cheetah",
     "async/tuner",
     "async/until_solved",
+    "train/throughput",
+    "train/until_solved",
 )
 
-PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax", "sb3", "sbx")
+PEERS = (
+    *("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax"),
+    *("sb3", "sbx", "rejax", "sample_factory", "rllib"),
+)
 
 
 def main() -> int:

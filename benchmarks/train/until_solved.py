@@ -22,7 +22,8 @@ from contestants import Contestant, Run, run_ours, run_peer
 from harness import Benchmark
 from peer import PeerError, PeerMissing
 
-COLD, WARM, SMALL = "headrace cold", "headrace warm", "headrace 64x64 cold"
+COLD, WARM = "headrace cold", "headrace warm"
+SMALL, LARGE = "headrace cold, 64x64", "headrace cold, 256x256"
 SB3 = Contestant(
     "Stable-Baselines3", "sb3", "stable_baselines.py", ("--package", "stable_baselines3")
 )
@@ -39,8 +40,10 @@ PEERS = {
     "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_SOON, REJAX, SAMPLE_FACTORY, RLLIB),
     "sac-pendulum": (SB3, SBX, REJAX),
 }
-OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL)}
-FLAGS = {SMALL: ("--hidden", "64", "64")}
+OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL, LARGE)}
+FLAGS = {SMALL: ("--hidden", "64", "64"), LARGE: ("--hidden", "256", "256")}
+SAME_NETWORKS = {SMALL: (REJAX.name,), LARGE: (SB3.name, SBX.name)}
+"""Whose networks these are: they are compared with no others."""
 BARS = {
     "ppo-cartpole": {
         (COLD, SB3.name): 1 / 3,
@@ -107,6 +110,8 @@ def compare(bench: Benchmark, task: str, runs: list[Run]) -> None:
     for ours in OURS[task]:
         for who in PEERS[task]:
             if ours not in groups or who.name not in groups:
+                continue
+            if who.name not in SAME_NETWORKS.get(ours, (who.name,)):
                 continue
             ratio = _median(groups[ours]) / _median(groups[who.name])
             bench.check_ratio(
