@@ -38,12 +38,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.framework == "sb3":
         import torch
-        from stable_baselines3 import SAC
+        from stable_baselines3 import SAC  # pyright: ignore[reportMissingImports]
 
         if arguments.threads:
             torch.set_num_threads(arguments.threads)
     else:
-        from sbx import SAC
+        from sbx import SAC  # pyright: ignore[reportMissingImports]
     size = arguments.batch_size
     model = SAC(
         "MlpPolicy",
@@ -64,10 +64,7 @@ def main() -> None:
     updates = max(1, 2048 // size)
 
     def block() -> int:
-        if arguments.framework == "sb3":
-            model.train(gradient_steps=updates, batch_size=size)
-        else:
-            model.train(size, updates)
+        model.train(gradient_steps=updates, batch_size=size)
         return updates
 
     serve(version("stable-baselines3" if arguments.framework == "sb3" else "sbx-rl"), block)
