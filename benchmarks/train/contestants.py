@@ -77,7 +77,11 @@ class Run:
 
 
 def timed(
-    command: Sequence[str], limit: float, prefix: str = "", env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    limit: float,
+    prefix: str = "",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> dict[str, Any]:
     """Run a command under the stopwatch; `prefix` is put before it, and is not timed."""
     watched = [*shlex.split(prefix), sys.executable, str(HERE / "stopwatch.py"), str(limit)]
@@ -88,6 +92,7 @@ def timed(
             stderr=errors,
             text=True,
             check=False,
+            cwd=cwd,
             env={**os.environ, **(env or {})},
         )
         errors.seek(0)
@@ -110,7 +115,8 @@ def report_of(who: Contestant, task: str, seed: int, prefix: str = "") -> dict[s
     # -E and -s: neither our PYTHONPATH nor the user's packages reach the peer.
     command = [str(venv / "bin" / "python"), "-E", "-s", str(HERE / "peers" / who.script), task]
     command += ["--seed", str(seed), "--limit", str(who.limit), *who.arguments]
-    result = timed(command, who.limit + GRACE, prefix)
+    # There, since PufferLib leaves a link in the folder it is imported in.
+    result = timed(command, who.limit + GRACE, prefix, cwd=venv)
     return {} if result["late"] else json.loads(result["output"])
 
 
