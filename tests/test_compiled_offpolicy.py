@@ -24,7 +24,7 @@ SMALL = {"num_envs": 4, "steps": 8, "updates": 2, "replay_size": 256, "learning_
 def pendulum(seed=0, **changes):
     spec = find_spec("Pendulum-v1")
     algorithm = sac.Sac(spec, sac.Config(hidden=(16, 16), batch_size=32, n_step=2))
-    return closing(CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **(SMALL | changes)))
+    return CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **(SMALL | changes))
 
 
 def test_counts_and_the_ring():
