@@ -131,10 +131,9 @@ def _own(maker: Callable[..., gymnasium.Env]) -> EnvEntry:
 
 def _register_atari(name: str) -> None:
     try:
-        import ale_py
+        gymnasium.register_envs(importlib.import_module("ale_py"))
     except ImportError as error:
         raise ExtraMissingError(name, "atari") from error
-    gymnasium.register_envs(ale_py)
 
 
 def _wrapped(entry: EnvEntry) -> EnvEntry:
