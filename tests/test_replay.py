@@ -82,6 +82,16 @@ def test_noise_is_normal():
     assert np.mean(np.abs(noise) > 1.96) == pytest.approx(0.05, abs=0.003)
 
 
+def test_noise_of_every_word_is_finite(monkeypatch):
+    ends = np.array([0, 511, 2**31 - 1, 2**31, 2**32 - 512, 2**32 - 1], np.uint32)
+    monkeypatch.setattr(chance, "words", lambda *_: jax.numpy.asarray(ends))
+    noise = np.asarray(chance.normals(chance.seed_words(0), np.uint32(0), 17, (6,)))
+    assert np.isfinite(noise).all()
+    assert (np.diff(noise) >= 0).all()
+    np.testing.assert_allclose(noise, -noise[::-1], rtol=1e-5, atol=1e-6)
+    assert 5.1 < noise[-1] < 5.4
+
+
 @pytest.mark.parametrize("library", ["numpy", "jax"])
 @pytest.mark.parametrize("steps", [1, 3])
 def test_transitions_by_brute_force(library, steps):

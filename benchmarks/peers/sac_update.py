@@ -64,10 +64,7 @@ def main() -> None:
     updates = max(1, 2048 // size)
 
     def block() -> int:
-        if arguments.framework == "sb3":
-            model.train(gradient_steps=updates, batch_size=size)
-        else:
-            model.train(size, updates)
+        model.train(gradient_steps=updates, batch_size=size)
         return updates
 
     serve(version("stable-baselines3" if arguments.framework == "sb3" else "sbx-rl"), block)
