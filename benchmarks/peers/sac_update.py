@@ -38,12 +38,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.framework == "sb3":
         import torch
-        from stable_baselines3 import SAC
+        from stable_baselines3 import SAC  # pyright: ignore[reportMissingImports]
 
         if arguments.threads:
             torch.set_num_threads(arguments.threads)
     else:
-        from sbx import SAC
+        from sbx import SAC  # pyright: ignore[reportMissingImports]
     size = arguments.batch_size
     model = SAC(
         "MlpPolicy",
