@@ -18,9 +18,19 @@ BENCHMARKS = (
     "fusion_memory",
     "import_time",
     "sac_update",
+    "async/ring",
+    "async/sampling",
+    "async/half_cheetah",
+    "async/tuner",
+    "async/until_solved",
+    "train/throughput",
+    "train/until_solved",
 )
 
-PEERS = ("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax", "sb3", "sbx")
+PEERS = (
+    *("gymnasium", "envpool", "pufferlib", "chess", "openspiel", "gymnax"),
+    *("sb3", "sbx", "rejax", "sample_factory", "rllib"),
+)
 
 
 def main() -> int:

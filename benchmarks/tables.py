@@ -15,7 +15,7 @@ from timing import format_rate
 
 def bar_of(row: dict[str, Any]) -> str:
     """The bar, and whether it was reached."""
-    if "at_most" in row:
+    if row.get("at_most") is not None:
         return f"≤ {row['at_most']:g} {verdict(row['value'] <= row['at_most'])}"
     if row.get("bar") is None:
         return "–"
@@ -30,11 +30,12 @@ def verdict(reached: bool) -> str:
 def line(row: dict[str, Any]) -> str:
     """One row of the table."""
     if "ratio" not in row:
-        return f"| {row['label']} | {row['value']:.3g} {row['unit']} | – | – | {bar_of(row)} |"
-    low, high = (digits(value) for value in row["ratio_range"])
-    rates = f"{format_rate(row['ours'])} | {format_rate(row['theirs'])}"
-    ratio = f"**{digits(row['ratio'])}×** ({low}–{high})"
-    return f"| {row['label']} | {rates} | {ratio} | {bar_of(row)} |"
+        value = f"{row['value']:.3g} {row.get('unit', 'of the time')}"
+        return f"| {row['label']} | {value} | – | – | {bar_of(row)} |"
+    rates = [format_rate(row[side]) if side in row else "–" for side in ("ours", "theirs")]
+    low, high = (digits(value) for value in row.get("ratio_range", (row["ratio"],) * 2))
+    ratio = f"**{digits(row['ratio'])}×**" + (f" ({low}–{high})" if "ratio_range" in row else "")
+    return f"| {row['label']} | {' | '.join(rates)} | {ratio} | {bar_of(row)} |"
 
 
 def digits(value: float) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tornado.websocket import WebSocketClientConnection, websocket_connect
+from watching import closed
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FOUND = next((path for name in NAMES if (path := shutil.which(name))), None)
@@ -94,9 +95,10 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_for(self, script: str, seconds: float = 20.0) -> Any:
-        """The value of an expression, once it is true."""
+        """The value of an expression, once it is true: what it asks for may not be there yet."""
         until = time.monotonic() + seconds
-        while not (found := self.value(script)):
+        tried = f"(() => {{ try {{ return {script} }} catch {{ return null }} }})()"
+        while not (found := self.value(tried)):
             assert time.monotonic() < until, f"in {seconds} s never true: {script}"
             self._loop.run_until_complete(asyncio.sleep(0.1))
         return found
@@ -144,7 +146,7 @@ class Browser:
     async def _leave(self) -> None:
         with contextlib.suppress(Exception):  # it may have gone already
             await self._call("Browser.close", {})
-        self._socket.close()
+        await closed(self._socket)
 
     def _note(self, event: dict[str, Any]) -> None:
         """What happens on the page."""

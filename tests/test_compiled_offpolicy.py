@@ -24,11 +24,11 @@ SMALL = {"num_envs": 4, "steps": 8, "updates": 2, "replay_size": 256, "learning_
 def pendulum(seed=0, **changes):
     spec = find_spec("Pendulum-v1")
     algorithm = sac.Sac(spec, sac.Config(hidden=(16, 16), batch_size=32, n_step=2))
-    return closing(CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **(SMALL | changes)))
+    return CompiledOffPolicyTrainer(algorithm, spec, seed=seed, **(SMALL | changes))
 
 
 def test_counts_and_the_ring():
-    with pendulum() as trainer:
+    with closing(pendulum()) as trainer:
         progress = trainer.advance(4)
         # Two rows of 32 transitions before the first update, then two updates an iteration.
         assert (progress.env_steps, progress.updates) == (128, 6)
@@ -48,12 +48,10 @@ def test_counts_and_the_ring():
 
 def test_the_ring_holds_what_happened():
     """Each kept observation is followed by the next, as the environment's rules have it."""
-    with pendulum() as trainer:
+    with closing(pendulum()) as trainer:
         trainer.advance(4)
         ring = trainer.state.ring
         batch = trainer._layout.unpack(ring.numbers[:128], ring.raw[:128])
-        rows = jax.tree.map(lambda a: np.asarray(a).reshape(16, 8, -1)[:0], batch)
-        assert rows.obs.shape[-1] == 3
         obs = np.asarray(batch.obs).reshape(4, 8, 4, 3)
         next_obs = np.asarray(batch.next_obs).reshape(4, 8, 4, 3)
         # n = 2: two steps on, but one at an iteration's end.
@@ -67,7 +65,7 @@ def test_the_ring_holds_what_happened():
 def test_same_seed_same_run():
     ends = []
     for seed in (5, 5, 6):
-        with pendulum(seed) as trainer:
+        with closing(pendulum(seed)) as trainer:
             trainer.advance(6)
             ends.append(trainer.acting())
     assert_trees_equal(ends[0], ends[1])
@@ -75,9 +73,8 @@ def test_same_seed_same_run():
 
 
 def test_continues_bit_for_bit():
-    with pendulum() as whole, pendulum() as other:
+    with closing(pendulum()) as whole, closing(pendulum(9)) as other:
         whole.advance(6)
-        other.advance(3)
         saved = jax.tree.map(np.array, whole.state)
         other.load_state(saved)
         ours, theirs = whole.advance(6), other.advance(6)
@@ -89,7 +86,7 @@ def test_continues_bit_for_bit():
 def test_native_fed_is_array_fed():
     ends = []
     for definition in ("array", "native"):
-        with pendulum(definition=definition, updates=1) as trainer:
+        with closing(pendulum(definition=definition, updates=1)) as trainer:
             trainer.advance(10)
             ends.append(trainer.acting())
     assert_trees_close(*ends, rtol=1e-3, atol=1e-4)
@@ -97,7 +94,7 @@ def test_native_fed_is_array_fed():
 
 def test_acts_as_the_program_does():
     """What `acting` gives drives a NumPy policy."""
-    with pendulum() as trainer:
+    with closing(pendulum()) as trainer:
         trainer.advance(4)
         policy = trainer.algorithm.policy("numpy")
         with make_collector(

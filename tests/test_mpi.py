@@ -198,7 +198,10 @@ def test_a_rank_that_dies_is_named_and_nothing_is_left() -> None:
 
 def test_ctrl_c_within_a_batch() -> None:
     before = named_memory()
-    source = headrace.make_collector("CartPole-v1", rung="mpi", ranks=2, num_envs=4000, steps=500)
+    # A batch of seconds, so that Ctrl-C comes within one.
+    source = headrace.make_collector(
+        "Memory-v0", rung="mpi", ranks=2, num_envs=32, steps=4000, state_bytes=2**20
+    )
     pids = pids_of(source)
     signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     signal.setitimer(signal.ITIMER_REAL, 0.1)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -77,14 +78,15 @@ def test_the_folder_has_everything(trained: Path) -> None:
     names = {path.name for path in trained.iterdir() if "tfevents" not in path.name}
     assert names == {
         "config.json", "metrics.jsonl", "checkpoints", "result.json",
-        "model.safetensors", "model.json", "curve.png", "video.gif",
+        "model.safetensors", "model.json", "curve.svg", "video.gif",
     }  # fmt: skip
     assert list(trained.glob("events.out.tfevents.*"))
     config = json.loads((trained / "config.json").read_text())
     assert config["num_envs"] == 8
     assert config["hyper_parameters"]["hidden"] == [8]
     assert config["versions"]["jax"]
-    assert (trained / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    picture = ElementTree.parse(trained / "curve.svg")
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) >= 2
     assert (trained / "video.gif").read_bytes()[:6] == b"GIF89a"
 
 

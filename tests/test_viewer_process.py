@@ -61,7 +61,7 @@ def test_it_shows_the_weights_of_the_run_is_restarted_and_ends_with_it(tmp_path)
         "--view",
     ]
     command += ["--no-tune", "--samplers", "1", "--out", str(folder), "--quiet"]
-    with subprocess.Popen([*command, "--total-steps", "1000000000"]) as run:
+    with subprocess.Popen([*command, "--total-steps", "1000000000", "--until", "501"]) as run:
         try:
             (port,) = wait_for(lambda: addresses(folder))
             first = wait_for(lambda: process(folder))

@@ -2,6 +2,7 @@
 """`headrace watch` as a process, and a page's side of its websocket."""
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -126,6 +127,15 @@ def on_page(port: int, talk: Callable[[Page], Awaitable[T]], **headers: str) -> 
         try:
             return await talk(Page(socket))
         finally:
-            socket.close()
+            await closed(socket)
 
     return asyncio.run(go())
+
+
+async def closed(socket: WebSocketClientConnection) -> None:
+    """Close it, and wait until it is: the loop may end before the other side has answered."""
+    socket.close()
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(5):
+            while await socket.read_message() is not None:
+                continue

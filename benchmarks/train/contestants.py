@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,10 +24,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer import MARKER, VENVS, PeerError, PeerMissing
-from peers.race import TASKS
+from train.peers.race import TASKS
 
 HERE = Path(__file__).resolve().parent
 FRESH_EPISODES = 100
+PATIENCE = 150.0
+"""Seconds after which ours counts as not solved."""
 GRACE = 30.0
 """Seconds beyond a peer's own limit before it is killed."""
 
@@ -76,7 +77,11 @@ class Run:
 
 
 def timed(
-    command: Sequence[str], limit: float, prefix: str = "", env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    limit: float,
+    prefix: str = "",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> dict[str, Any]:
     """Run a command under the stopwatch; `prefix` is put before it, and is not timed."""
     watched = [*shlex.split(prefix), sys.executable, str(HERE / "stopwatch.py"), str(limit)]
@@ -87,6 +92,7 @@ def timed(
             stderr=errors,
             text=True,
             check=False,
+            cwd=cwd,
             env={**os.environ, **(env or {})},
         )
         errors.seek(0)
@@ -109,7 +115,8 @@ def report_of(who: Contestant, task: str, seed: int, prefix: str = "") -> dict[s
     # -E and -s: neither our PYTHONPATH nor the user's packages reach the peer.
     command = [str(venv / "bin" / "python"), "-E", "-s", str(HERE / "peers" / who.script), task]
     command += ["--seed", str(seed), "--limit", str(who.limit), *who.arguments]
-    result = timed(command, who.limit + GRACE, prefix)
+    # There, since PufferLib leaves a link in the folder it is imported in.
+    result = timed(command, who.limit + GRACE, prefix, cwd=venv)
     return {} if result["late"] else json.loads(result["output"])
 
 
@@ -143,7 +150,13 @@ def run_ours(
         settings = {"HEADRACE_CACHE_DIR": str(cache)}
         if "JAX_COMPILATION_CACHE_DIR" in os.environ:
             raise ValueError("JAX_COMPILATION_CACHE_DIR is set: no run would be a cold one")
-        result = timed(command, 300.0, prefix, settings)
+        try:
+            result = timed(command, PATIENCE, prefix, settings)
+            if result["late"]:
+                raise PeerError(f"not solved in {PATIENCE:.0f} s")
+        except PeerError as error:  # it counts as not solved
+            failed = {"error": str(error)}
+            return Run(name, task, seed, PATIENCE, False, float("nan"), 0, 0.0, failed, _now())
         told = json.loads((folder / "result.json").read_text())
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         fresh = play(folder, env, FRESH_EPISODES, seed + 10_000)
@@ -154,7 +167,7 @@ def run_ours(
         task,
         seed,
         result["seconds"],
-        told["ending"] == "until" and not result["late"] and bool(fresh.mean() >= bar),
+        told["ending"] == "until" and bool(fresh.mean() >= bar),
         float(fresh.mean()),
         told["env_steps"],
         float(np.median(rates)) if rates else 0.0,
@@ -181,11 +194,6 @@ def play(folder: Path, env: str, episodes: int, seed: int) -> np.ndarray:
                 returns[episode] += float(reward)
                 ended = terminated or truncated
     return returns
-
-
-def empty(cache: Path) -> None:
-    """Make the next run a cold one."""
-    shutil.rmtree(cache, ignore_errors=True)
 
 
 def _now() -> str:

@@ -27,7 +27,6 @@ PEERS = (
         ),
         3.0,
     ),
-    (Contestant("PufferLib, its ini", "pufferlib", "pufferlib_until.py", STEADY, 60.0), None),
     (Contestant("rejax", "rejax", "rejax_until.py", STEADY, 60.0), 6.0),
 )
 """With the bars: how many times their rate ours has to be."""

@@ -11,17 +11,19 @@ with the time at which it gave up, which flatters it.
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from contestants import Contestant, Run, empty, run_ours, run_peer
+from contestants import Contestant, Run, run_ours, run_peer
 from harness import Benchmark
 from peer import PeerError, PeerMissing
 
-COLD, WARM, SMALL = "headrace cold", "headrace warm", "headrace 64x64 cold"
+COLD, WARM = "headrace cold", "headrace warm"
+SMALL, LARGE = "headrace cold, 64x64", "headrace cold, 256x256"
 SB3 = Contestant(
     "Stable-Baselines3", "sb3", "stable_baselines.py", ("--package", "stable_baselines3")
 )
@@ -38,7 +40,10 @@ PEERS = {
     "ppo-cartpole": (SB3, SBX, PUFFER, PUFFER_SOON, REJAX, SAMPLE_FACTORY, RLLIB),
     "sac-pendulum": (SB3, SBX, REJAX),
 }
-OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL)}
+OURS = {"ppo-cartpole": (COLD, WARM), "sac-pendulum": (COLD, WARM, SMALL, LARGE)}
+FLAGS = {SMALL: ("--hidden", "64", "64"), LARGE: ("--hidden", "256", "256")}
+SAME_NETWORKS = {SMALL: (REJAX.name,), LARGE: (SB3.name, SBX.name)}
+"""Whose networks these are: they are compared with no others."""
 BARS = {
     "ppo-cartpole": {
         (COLD, SB3.name): 1 / 3,
@@ -84,15 +89,12 @@ def race(bench: Benchmark, task: str, seed: int, names: list[str]) -> list[Run]:
             bench.with_peer(lambda who=who: compete(who))
     with tempfile.TemporaryDirectory(prefix="headrace-cache-") as scratch:
         cache = Path(scratch) / "cache"
-        if COLD in names or WARM in names:
-            cold = run_ours(COLD, task, seed, cache, prefix)
-            if COLD in names:
-                add(cold)
-        if WARM in names:
-            add(run_ours(WARM, task, seed, cache, prefix))
-        if SMALL in names:
-            empty(cache)
-            add(run_ours(SMALL, task, seed, cache, prefix, ("--hidden", "64", "64")))
+        for name in OURS[task]:
+            if name not in names:
+                continue
+            if name != WARM:  # which finds what the cold run before it left
+                shutil.rmtree(cache, ignore_errors=True)
+            add(run_ours(name, task, seed, cache, prefix, FLAGS.get(name, ())))
     return runs
 
 
@@ -108,6 +110,8 @@ def compare(bench: Benchmark, task: str, runs: list[Run]) -> None:
     for ours in OURS[task]:
         for who in PEERS[task]:
             if ours not in groups or who.name not in groups:
+                continue
+            if who.name not in SAME_NETWORKS.get(ours, (who.name,)):
                 continue
             ratio = _median(groups[ours]) / _median(groups[who.name])
             bench.check_ratio(
@@ -139,7 +143,7 @@ def main() -> int:
         names = selected(asked.only, task)
         for seed in map(int, asked.seeds.split(",")):
             runs += race(bench, task, seed, names)
-    if asked.keep:
+    if asked.keep and asked.json.exists():
         done = {(run.contestant, run.task, run.seed) for run in runs}
         before = [Run(**run) for run in json.loads(asked.json.read_text())["runs"]]
         runs += [run for run in before if (run.contestant, run.task, run.seed) not in done]

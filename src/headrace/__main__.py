@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m headrace` is the command."""
 
-import sys
-
-from headrace.cli import main
+from headrace.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

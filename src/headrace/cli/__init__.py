@@ -7,11 +7,13 @@ returns the exit code. What it needs is imported in `run()`, so that `--help` co
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import tyro
 
@@ -74,3 +76,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def program() -> NoReturn:
+    """The command as a process.
+
+    Python would end by taking everything apart, which takes JAX longer than some runs do. So what
+    has asked to be told of the end is told, and the process is gone. (Not where MPI is: that asks
+    in a way of its own.)
+    """
+    code = main()
+    if "jax" in sys.modules and "mpi4py" not in sys.modules:
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        atexit._run_exitfuncs()
+        os._exit(code)
+    sys.exit(code)

@@ -99,7 +99,7 @@ def _find(name: str) -> EnvEntry:
     if ":" in name and (own := _by_import(name)) is not None:
         return own
     if name.startswith("ALE/"):
-        _register_atari()
+        _register_atari(name)
     found = gymnasium.registry.get(name.rpartition(":")[2])
     if found is None or found.entry_point is None:
         theirs = {one for one in gymnasium.registry if not one.startswith("headrace/")}
@@ -129,11 +129,11 @@ def _own(maker: Callable[..., gymnasium.Env]) -> EnvEntry:
     return _entries[name]
 
 
-def _register_atari() -> None:
+def _register_atari(name: str) -> None:
     try:
         import ale_py
     except ImportError as error:
-        raise ExtraMissingError("Atari", "atari") from error
+        raise ExtraMissingError(name, "atari") from error
     gymnasium.register_envs(ale_py)
 
 

@@ -35,7 +35,7 @@ def normals(seed: Array, counter: Array, stream: int, shape: tuple[int, ...]) ->
     import jax
 
     bits = words(seed, counter, stream, int(np.prod(shape)))
-    # The middles of 2^23 parts of (-1, 1): one bit more would not be exact, and could be 1.
+    # 23 bits and a half fit a float32: with one more, the largest would be rounded to infinity.
     middle = (bits >> np.uint32(9)).astype(np.float32) + np.float32(0.5)
     signed = middle * np.float32(2.0**-22) - np.float32(1)
     return np.float32(np.sqrt(2)) * jax.lax.erf_inv(signed).reshape(shape)

@@ -11,7 +11,6 @@ from typing import Any
 from headrace.errors import HeadraceError
 from headrace.interrupt import PostponedInterrupt
 from headrace.report.training_log import Lines, outcome
-from headrace.runtime import run as asynchronous
 from headrace.train.config import RunConfig, environment
 from headrace.train.resolve import resolve
 from headrace.train.run_folder import VIDEO, new_path, read_config
@@ -82,14 +81,17 @@ def run_resume(path: Path, changed: dict[str, Any], *, quiet: bool, plot: bool) 
 def _new(config: RunConfig, out: Path | None, watch: Watch) -> Run:
     path = out or new_path(config.env, config.algo)
     with PostponedInterrupt() as stop:
-        begin = asynchronous.train_new if config.mode == "async" else train_new
+        begin = train_new
+        if config.mode == "async":
+            from headrace.runtime.run import train_new as begin
         return begin(config, path, watch, lambda: stop.asked)
 
 
 def _on(path: Path, changed: Mapping[str, Any], watch: Watch) -> Run:
     with PostponedInterrupt() as stop:
-        mode = read_config(path).get("mode")
-        go_on = asynchronous.train_on if mode == "async" else train_on
+        go_on = train_on
+        if read_config(path).get("mode") == "async":
+            from headrace.runtime.run import train_on as go_on
         return go_on(path, changed, watch, lambda: stop.asked)
 
 

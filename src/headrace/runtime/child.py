@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclass
-class Line:
+class Wire:
     """The channel to the supervisor, for one thread."""
 
     channel: Channel
@@ -52,7 +52,7 @@ class Line:
         return self.channel.receive()
 
 
-Work = Callable[[SharedMemory, Line], None]
+Work = Callable[[SharedMemory, Wire], None]
 
 
 def main(end: int, memory: int, lifeline: int, title: str) -> None:
@@ -64,7 +64,7 @@ def main(end: int, memory: int, lifeline: int, title: str) -> None:
     end_with_the_supervisor(lifeline)
     _name(title)
     theirs = socket.socket(fileno=end)
-    line = Line(Channel(theirs), theirs)
+    line = Wire(Channel(theirs), theirs)
     with contextlib.suppress(ConnectionError):
         first = line.channel.receive()
         if first is None:

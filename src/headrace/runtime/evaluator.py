@@ -19,7 +19,7 @@ import numpy as np
 from headrace.learn.algorithm import Acting, Algorithm
 from headrace.policy import Policy
 from headrace.runtime import counters
-from headrace.runtime.child import EVALUATED, SAY, Line
+from headrace.runtime.child import EVALUATED, SAY, Wire
 from headrace.runtime.plan import Plan, open_channels
 from headrace.runtime.sampler import beating
 from headrace.runtime.shared import SharedMemory
@@ -44,7 +44,7 @@ class Evaluator:
     steps_before: int = 0
     best: float | None = None
 
-    def __call__(self, memory: SharedMemory, line: Line) -> None:
+    def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
         channels = open_channels(memory, self.plan)
         ours, weights = channels.counters.evaluator, channels.weights.reader()
@@ -121,7 +121,7 @@ class Evaluator:
 class _Camera:
     """Films the agent every so often; an environment that cannot be drawn is said to be so once."""
 
-    def __init__(self, plan: Plan, played: _Beating, line: Line):
+    def __init__(self, plan: Plan, played: _Beating, line: Wire):
         self._plan, self._played, self._line = plan, played, line
         self._every = plan.settings.video_every
         self._due = time.monotonic() + (self._every or 0.0)

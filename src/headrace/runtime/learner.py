@@ -17,7 +17,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError
 from headrace.runtime import counters
-from headrace.runtime.child import LEARNT, SAVE, SAVED, STOP, Line
+from headrace.runtime.child import LEARNT, SAVE, SAVED, STOP, Wire
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.shared import SharedMemory
 from headrace.train import checkpoint, trees
@@ -40,7 +40,7 @@ class Learner:
     before: tuple[int, int] = (0, 0)
     """Updates made, and transitions learnt from, before this process."""
 
-    def __call__(self, memory: SharedMemory, line: Line) -> None:
+    def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
         from headrace.train.cache import use_cache
 
@@ -52,7 +52,7 @@ class Learner:
 class _Loop:
     """What the learner does again and again."""
 
-    def __init__(self, work: Learner, channels: Channels, line: Line):
+    def __init__(self, work: Learner, channels: Channels, line: Wire):
         from headrace.runtime.feed import RolloutFeed, make_feed
         from headrace.runtime.two_devices import make_updates
 

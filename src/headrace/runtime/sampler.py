@@ -22,7 +22,7 @@ from headrace.envs.array.namespace import namespace
 from headrace.learn.transitions import transitions
 from headrace.policy import Policy
 from headrace.runtime import counters
-from headrace.runtime.child import EPISODES, Line
+from headrace.runtime.child import EPISODES, Wire
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.rollout_slots import Slot
 from headrace.runtime.shared import SharedMemory
@@ -42,7 +42,7 @@ class Sampler:
     index: int
     life: int = 0
 
-    def __call__(self, memory: SharedMemory, line: Line) -> None:
+    def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
         channels = open_channels(memory, self.plan)
         ours = channels.counters.samplers[self.index]
@@ -71,7 +71,7 @@ class _Loop:
         channels: Channels,
         ours: counters.Line,
         collector: Collector,
-        line: Line,
+        line: Wire,
     ):
         self._plan, self._index, self._channels = plan, index, channels
         self._ours, self._collector, self._line = ours, collector, line

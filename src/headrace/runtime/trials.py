@@ -17,7 +17,7 @@ import numpy as np
 from headrace.collect.channel import FAILED
 from headrace.errors import HeadraceError
 from headrace.runtime import counters
-from headrace.runtime.child import Line
+from headrace.runtime.child import Wire
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.process import Process
 from headrace.runtime.sampler import Sampler
@@ -45,7 +45,7 @@ class UpdateTrials:
 
     plan: Plan
 
-    def __call__(self, memory: SharedMemory, line: Line) -> None:
+    def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """One measurement for each order."""
         from headrace.runtime.two_devices import make_updates
         from headrace.train.cache import use_cache

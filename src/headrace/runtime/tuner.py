@@ -35,6 +35,8 @@ SAMPLING_TARGET = 1000.0
 """Environment steps a second that an off-policy run must make, if nobody says."""
 _PAYS = 1.03
 """A step up must gain this much."""
+_REACHED = 0.95
+"""Of the sampling rate: less is too few steps."""
 _SAMPLING_S, _UPDATE_S = 0.5, 0.8
 _DISPATCH_S = 0.25
 """What a dispatch may take: so often weights are published."""
@@ -178,8 +180,8 @@ class _Search:
         given = self._settings.samplers
         trial = None
         for samplers in [given] if given else range(1, processors() + 1):
-            trial = self._beside(updater, samplers, envs, target)
-            if (trial.sampling or 0) >= 0.95 * target:
+            trial, sampled = self._beside(updater, samplers, envs, target)
+            if sampled >= _REACHED * target:
                 break
         assert trial is not None
         return trial
@@ -203,10 +205,11 @@ class _Search:
             rate = running.rate(_SAMPLING_S)
         return self._note(Trial(samplers, envs, plan.batch_size, plan.updates, sampling=rate))
 
-    def _beside(self, updater: Updater, samplers: int, envs: int, target: float) -> Trial:
-        """The best batch beside these samplers, who make as many steps as they are to."""
+    def _beside(
+        self, updater: Updater, samplers: int, envs: int, target: float
+    ) -> tuple[Trial, float]:
+        """The best batch beside these samplers, and how many steps a second these made."""
         plan = replace(self._plan, samplers=samplers, envs=envs)
-        # A little more, since a rate that is set is not exceeded.
         paced = replace(plan.settings, sampling_rate=self._settings.sampling_rate or target)
         plan = replace(plan, config=replace(plan.config, settings=paced))
         smallest = largest = self._plan.batch_size
@@ -214,6 +217,7 @@ class _Search:
             largest = max(smallest, self._settings.largest_batch or 2 * smallest)
         with Samplers(plan, plan.acting) as running:
             running.begun()
+            begin, before = time.perf_counter(), running.channels.counters.sampled()
             best, batch, rate = None, smallest, 0.0
             while batch <= largest:
                 updates = self._settings.updates_per_dispatch or _fitting(batch, rate)
@@ -227,8 +231,11 @@ class _Search:
                 elif (trial.frames or 0) * _PAYS < (best.frames or 0):
                     break
                 batch = largest if batch < largest < 2 * batch else 2 * batch
+            # Steps are counted as they are handed over: one round of them may be under way.
+            steps = running.channels.counters.sampled() - before + plan.iteration
+            sampled = steps / (time.perf_counter() - begin)
         assert best is not None
-        return best
+        return best, sampled
 
     def _updates(
         self, updater: Updater, running: Samplers, samplers: int, envs: int, batch: int, count: int

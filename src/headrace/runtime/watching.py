@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headrace.errors import HeadraceError
 from headrace.runtime import counters
-from headrace.runtime.child import SAY, STOP, Line
+from headrace.runtime.child import SAY, STOP, Wire
 from headrace.runtime.plan import Plan, open_channels
 from headrace.runtime.shared import SharedMemory
 from headrace.runtime.viewer.policy import SharedPolicies
@@ -27,7 +27,7 @@ class Viewer:
     plan: Plan
     port: int
 
-    def __call__(self, memory: SharedMemory, line: Line) -> None:
+    def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
         channels = open_channels(memory, self.plan)
 

@@ -18,6 +18,7 @@ from headrace.collect.base import Request
 from headrace.collect.rungs import rung_class
 from headrace.collect.traced import Seen, TracedCollector
 from headrace.envs.array.namespace import Array, namespace
+from headrace.envs.philox import Identity
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Acting, Algorithm, Rollout, State, Transitions
@@ -37,6 +38,8 @@ class OffPolicyState(NamedTuple):
     learner: State
     envs: Any
     seen: Seen
+    who: Identity
+    """Whose random numbers the policy draws."""
     ring: Ring
     clock: Array
     """Steps that every environment has taken, one word: random numbers hang on it."""
@@ -50,6 +53,7 @@ class _Running(NamedTuple):
     learner: State
     envs: Any
     seen: Seen
+    who: Identity
     ring: Ring
     clock: Array
 
@@ -102,7 +106,14 @@ class CompiledOffPolicyTrainer:
             )
         self._iterations = self._made = 0
         clock = np.zeros((), np.uint32)
-        begin = _Running(algorithm.init(seed), collector.state, collector.seen, None, clock)  # pyright: ignore[reportArgumentType]
+        begin = _Running(
+            algorithm.init(seed),
+            collector.state,
+            collector.seen,
+            collector.who,
+            None,  # pyright: ignore[reportArgumentType] - its rows are yet to be known
+            clock,
+        )
         self._layout = Layout(self._example(begin))
         # All where the environments are, so that the first call's program is every call's.
         self._device = next(iter(jax.tree.leaves(collector.state)[0].devices()))
@@ -185,7 +196,12 @@ class CompiledOffPolicyTrainer:
         """T steps of every environment; returns and lengths, 0 where no episode ended."""
         config = self.algorithm.config
         envs, seen, (out, action, was, _) = self._collector.scanned(
-            state.envs, state.seen, self.algorithm.acting(state.learner), state.clock, self.steps
+            state.envs,
+            state.seen,
+            self.algorithm.acting(state.learner),
+            state.clock,
+            self.steps,
+            state.who,
         )
         rollout = Rollout(
             obs=was.obs,

@@ -6,7 +6,7 @@
     checkpoints/           the last few and the best: step-00000000040960.npz
     model.safetensors      the best policy so far, and model.json, its card: `headrace.load_policy`
     result.json            how it ended
-    curve.png, video.gif   once it has ended
+    curve.svg, video.gif   once it has ended
 
 See docs/train.md.
 """
@@ -28,7 +28,7 @@ CONFIG, RESULT, CHECKPOINTS, CURVE, VIDEO = (
     "config.json",
     "result.json",
     "checkpoints",
-    "curve.png",
+    "curve.svg",
     "video.gif",
 )
 FORMAT = 1
