@@ -17,6 +17,7 @@ from scipy.integrate import quad
 from headrace.envs.array.namespace import namespace
 from headrace.envs.philox import identify
 from headrace.errors import HeadraceError
+from headrace.learn import blocks
 from headrace.learn.distributions import SquashedGaussian
 from headrace.learn.sac import Config, Sac
 from headrace.policy import PolicyKey
@@ -147,6 +148,17 @@ def test_targets_follow(sac, state):
         lambda slow, fast: 0.995 * slow + 0.005 * fast, state.critic.target, after.critic.params
     )
     assert_trees_close(after.critic.target, want, rtol=1e-5, atol=1e-6)
+
+
+def test_large_batches_in_blocks_are_the_same(sac, state, monkeypatch):
+    batch = transitions(SPEC, 64)
+    whole, _ = jax.jit(sac.update)(state, batch)
+    monkeypatch.setattr(blocks, "BLOCK", 16)
+    parts, metrics = jax.jit(lambda state, batch: sac.update(state, batch))(state, batch)
+    # Adam's first steps are as long as the learning rate, whichever sign rounding gives to nothing.
+    assert_trees_close(whole.critic.adam.mean, parts.critic.adam.mean, rtol=1e-4, atol=1e-6)
+    assert_trees_close(whole.actor.adam.mean, parts.actor.adam.mean, rtol=1e-4, atol=1e-6)
+    assert np.isfinite(metrics["loss/critic"])
 
 
 def test_parts_on_their_own_are_the_whole(sac, state):

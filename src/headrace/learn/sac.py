@@ -25,6 +25,7 @@ from headrace.errors import HeadraceError
 from headrace.learn import adam, chance
 from headrace.learn.adam import Adam
 from headrace.learn.algorithm import Algorithm, Metrics, Transitions
+from headrace.learn.blocks import mean_over_blocks
 from headrace.learn.critics import CriticState, TwinCritics, Twins
 from headrace.learn.distributions import ActionRange, SquashedGaussian, standard_normals
 from headrace.learn.networks import (
@@ -152,18 +153,25 @@ class Sac(Algorithm):
         import jax
 
         noise = self._noise(seed, number, chance.NEXT_ACTION, batch.reward.shape[0])
-        target = self.critic_target(
-            critic.target, actor.params, actor.log_temperature, batch, noise
-        )
-        (loss, value), gradient = jax.value_and_grad(self.critic_loss, has_aux=True)(
-            critic.params, batch.obs, self.actions.from_env(batch.action), target
-        )
+
+        def block(rows: tuple[Transitions, Array]) -> Any:
+            batch, noise = rows
+            target = self.critic_target(
+                critic.target, actor.params, actor.log_temperature, batch, noise
+            )
+            action = self.actions.from_env(batch.action)
+            found = jax.value_and_grad(self.critic_loss, has_aux=True)(
+                critic.params, batch.obs, action, target
+            )
+            return found, target.mean()
+
+        ((loss, value), gradient), target = mean_over_blocks(block, (batch, noise))
         config = self.config
         params, moments = adam.step(
             critic.params, critic.adam, gradient, config.critic_learning_rate
         )
         follower = adam.follow(critic.target, params, config.target_rate)
-        metrics = {"loss/critic": loss, "value/mean": value, "value/target": target.mean()}
+        metrics = {"loss/critic": loss, "value/mean": value, "value/target": target}
         return CriticState(params, follower, moments), metrics
 
     def update_actor(
@@ -175,9 +183,13 @@ class Sac(Algorithm):
 
         config = self.config
         noise = self._noise(seed, number, chance.ACTION, obs.shape[0])
-        (loss, log_prob), gradient = jax.value_and_grad(self.actor_loss, has_aux=True)(
-            actor.params, critics, actor.log_temperature, obs, noise
-        )
+
+        def block(rows: tuple[Array, Array]) -> Any:
+            return jax.value_and_grad(self.actor_loss, has_aux=True)(
+                actor.params, critics, actor.log_temperature, *rows
+            )
+
+        (loss, log_prob), gradient = mean_over_blocks(block, (obs, noise))
         params, moments = adam.step(actor.params, actor.adam, gradient, config.actor_learning_rate)
         log_temperature, temperature_adam = actor.log_temperature, actor.temperature_adam
         if config.learn_temperature:  # J_α is linear in log α: this is its gradient

@@ -22,6 +22,7 @@ from headrace.envs.spec import EnvSpec
 from headrace.learn import adam, chance
 from headrace.learn.adam import Adam, tree_map
 from headrace.learn.algorithm import Algorithm, Metrics, Transitions
+from headrace.learn.blocks import mean_over_blocks
 from headrace.learn.critics import CriticState, TwinCritics, Twins
 from headrace.learn.distributions import ActionRange, standard_normals
 from headrace.learn.networks import (
@@ -154,16 +155,23 @@ class Td3(Algorithm):
         config = self.config
         shape = (batch.reward.shape[0], self.actions.size)
         noise = chance.normals(seed, number, chance.NEXT_ACTION, shape)
-        target = self.critic_target(critic.target, actor_target, batch, noise)
-        (loss, value), gradient = jax.value_and_grad(self.critic_loss, has_aux=True)(
-            critic.params, batch.obs, self.actions.from_env(batch.action), target
-        )
+
+        def block(rows: tuple[Transitions, Array]) -> Any:
+            batch, noise = rows
+            target = self.critic_target(critic.target, actor_target, batch, noise)
+            action = self.actions.from_env(batch.action)
+            found = jax.value_and_grad(self.critic_loss, has_aux=True)(
+                critic.params, batch.obs, action, target
+            )
+            return found, target.mean()
+
+        ((loss, value), gradient), target = mean_over_blocks(block, (batch, noise))
         params, moments = adam.step(
             critic.params, critic.adam, gradient, config.critic_learning_rate
         )
         rate = jax.numpy.where(self._actor_is_due(number), config.target_rate, 0.0)
         follower = adam.follow(critic.target, params, rate)
-        metrics = {"loss/critic": loss, "value/mean": value, "value/target": target.mean()}
+        metrics = {"loss/critic": loss, "value/mean": value, "value/target": target}
         return CriticState(params, follower, moments), metrics
 
     def update_actor(
@@ -175,7 +183,9 @@ class Td3(Algorithm):
         config = self.config
 
         def moved(actor: ActorState) -> ActorState:
-            loss, gradient = jax.value_and_grad(self.actor_loss)(actor.params, critics, obs)
+            loss, gradient = mean_over_blocks(
+                lambda rows: jax.value_and_grad(self.actor_loss)(actor.params, critics, rows), obs
+            )
             params, moments = adam.step(
                 actor.params, actor.adam, gradient, config.actor_learning_rate
             )
