@@ -25,8 +25,8 @@ from headrace.learn.algorithm import Acting, Algorithm, Rollout, State, Transiti
 from headrace.learn.replay import Layout, Ring
 from headrace.learn.transitions import transitions
 from headrace.train.cache import use_cache
-from headrace.train.stopwatch import GENERATION, UPDATE, phase_ended, runs_on, started
 from headrace.train.compiled import RUNGS
+from headrace.train.stopwatch import GENERATION, UPDATE, phase_ended, runs_on, started
 from headrace.train.trainer import Progress
 
 _LONGEST = 64

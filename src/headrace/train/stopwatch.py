@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What generation and update take inside one XLA program, told by a clock that the program reads."""
+"""What generation and update take inside one XLA program, by a clock that the program reads."""
 
 from __future__ import annotations
 
