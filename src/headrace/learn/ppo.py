@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -15,10 +16,13 @@ from headrace.learn import adam, chance, normaliser
 from headrace.learn.actor import ActorCriticActing, ActorCriticPolicy, distribution
 from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkName, actor_critic
 from headrace.learn.algorithm import Algorithm, Metrics, Rollout
-from headrace.learn.networks import Activation
+from headrace.learn.networks import Activation, Mlp
 from headrace.learn.ppo_samples import Samples, order, samples
 from headrace.learn.shaping import check_material
 from headrace.policy import Policy
+
+_SMALL = 128
+"""Width of layers up to which the host's own update is the faster one, as measured."""
 
 METRICS = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clipped")
 """What an update tells: means over its minibatches."""
@@ -176,6 +180,18 @@ class Ppo(Algorithm):
         means: Metrics = dict(zip(METRICS, metrics.mean(axis=0), strict=True))
         state = state._replace(params=params, adam=moments, rollouts=state.rollouts + 1)
         return state, means
+
+    @property
+    def prefers_host(self) -> bool:
+        """For small networks of dense layers."""
+        body = self.network.body
+        return isinstance(body, Mlp) and 0 < max(body.hidden, default=0) <= _SMALL
+
+    def host_update(self) -> Callable[[PpoState, Rollout], tuple[PpoState, Metrics]]:
+        """For networks of dense layers."""
+        from headrace.learn.ppo_host import HostUpdate
+
+        return HostUpdate(self)
 
     def left(self, ns: Namespace, state: PpoState, size: int) -> Array | float:
         """The part of learning rate and clip that is left before a rollout of so many samples."""
