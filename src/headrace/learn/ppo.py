@@ -59,7 +59,7 @@ class Config:
     scale_rewards: bool = False
     """Whether rewards are divided by the deviation of discounted returns so far."""
     material_weight: float = 0.0
-    """Of a pawn's worth of material won, in the rewards that are learnt from, in chess."""
+    """Of a pawn's worth of material, as the potential that shapes what is learnt from, in chess."""
     network: NetworkName = "auto"
     """"mlp", "conv" for images, "residual" for boards; "auto" goes by the observations."""
     hidden: tuple[int, ...] = (64, 64)

@@ -16,7 +16,7 @@ from headrace.learn import chance, normaliser
 from headrace.learn.actor import seen
 from headrace.learn.algorithm import Rollout
 from headrace.learn.returns import advantages, discounted_sums, turn_signs
-from headrace.learn.shaping import material_gain
+from headrace.learn.shaping import material_shaping
 
 if TYPE_CHECKING:
     from headrace.learn.ppo import Ppo, PpoState
@@ -49,8 +49,10 @@ def samples(
     reward, moments = rollout.reward, state.rewards
     sign = turn_signs(ns, rollout.to_play, rollout.next_to_play)
     if config.material_weight:
-        gain = material_gain(ns, rollout.obs, rollout.next_obs, sign)
-        reward = reward + config.material_weight * gain
+        won = material_shaping(
+            ns, rollout.obs, rollout.next_obs, rollout.terminated, sign, config.discount
+        )
+        reward = reward + config.material_weight * won
     if config.scale_rewards:
         ended = rollout.terminated | rollout.truncated
         sums = discounted_sums(ns, reward, ended, config.discount)
