@@ -34,6 +34,7 @@ _PROOF = 4
 _SHARE = 0.25
 """Of one processor, at most, over time."""
 _NAP_S = 0.005
+_NEWEST_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Evaluator:
         algorithm = self.plan.algorithm()
         settings = self.plan.settings
         played = _Beating(algorithm, ours)
-        best, next_at, rest_until = self.best, 0, 0.0
+        best, next_at, rest_until, newest_at = self.best, 0, 0.0, 0.0
         camera = _Camera(self.plan, played, line)
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
@@ -77,7 +78,9 @@ class Evaluator:
                 "episodes": len(returns),
                 "version": weights.version,
             }
-            self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
+            if time.monotonic() - newest_at >= _NEWEST_EVERY_S:
+                newest_at = time.monotonic()
+                self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
             if best is None or mean >= best:
                 best = mean
                 self._save(self.plan.folder, algorithm, weights.params, found)
