@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PPO's update on the host against the one in XLA: each is the other's oracle."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -9,7 +11,7 @@ import pytest
 from learner_numpy import continuous_spec, discrete_spec
 
 import headrace
-from headrace import HeadraceError
+from headrace import HeadraceError, _native
 from headrace.learn.algorithm import Rollout
 from headrace.learn.networks import Mlp
 from headrace.learn.ppo import METRICS, Config, Ppo
@@ -140,6 +142,47 @@ def test_what_is_given_stays_as_it_is():
     jax.tree.map(np.testing.assert_array_equal, (state, made), before)
     second, _ = HostUpdate(algorithm)(state, made)
     jax.tree.map(np.testing.assert_array_equal, first, second)
+
+
+@pytest.mark.parametrize("native", [False, None])
+@pytest.mark.parametrize("continuous", [False, True])
+def test_what_is_no_number_is_seen(native, continuous):
+    """Not lost in a comparison: whoever trains looks for it and stops."""
+    algorithm = Ppo(continuous_spec() if continuous else discrete_spec(), SMALL)
+    made = rollout(algorithm, 0)
+    made.reward[3, 2] = np.nan
+    state, metrics = HostUpdate(algorithm, native)(algorithm.init(0), made)
+    assert not np.isfinite(metrics["loss/policy"])
+    assert not all(np.isfinite(leaf).all() for leaf in trees.named(state.params).values())
+
+
+def test_wrong_arrays_are_named():
+    algorithm = Ppo(discrete_spec(), SMALL)
+    if not _native.has_ppo():
+        pytest.skip("this processor has NumPy's steps alone")
+    update, state, made = HostUpdate(algorithm), algorithm.init(0), rollout(algorithm, 0)
+    with pytest.raises(ValueError, match="a choice is none of the outputs"):
+        update(state, made._replace(action=made.action + 5))
+    extras = made.extras | {"log_prob": made.extras["log_prob"].astype(float)}
+    with pytest.raises(TypeError, match="log_prob has dtype float64"):
+        update(state, made._replace(extras=extras))
+
+
+WITHOUT_JAX = """
+import sys
+sys.modules["jax"] = None  # importing it is an error
+from headrace.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--definition", "gym", "--mode", "async", "--no-tune")])
+def test_cartpole_is_trained_without_jax(flags, tmp_path):
+    command = [sys.executable, "-c", WITHOUT_JAX, "train", "CartPole-v1", "--total-steps", "4096"]
+    command += ["--until", "1000", "--out", str(tmp_path / "run"), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert headrace.load_policy(tmp_path / "run")(np.zeros(4)) in (0, 1)
 
 
 def test_networks_of_images_are_refused():

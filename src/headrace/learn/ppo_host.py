@@ -42,9 +42,8 @@ class HostUpdate:
                 f"{type(body).__name__} one: --learner xla"
             )
         self._algorithm = algorithm
-        able = has_native(body)
-        self._steps = NativeSteps(algorithm) if able and native in (None, True) else None
-        self._steps = self._steps or NumPySteps(algorithm.config)
+        wanted = has_native(body) if native is None else native
+        self._steps = NativeSteps(algorithm) if wanted else NumPySteps(algorithm.config)
 
     def __call__(self, state: PpoState, experience: Rollout) -> tuple[PpoState, Metrics]:
         """All epochs over one rollout [T, N]; what was given stays as it is."""
@@ -59,7 +58,7 @@ class HostUpdate:
             _flat(found), dealt, size // blocks, config.learning_rate * left, config.clip * left
         )
         learning = Learning(*map(Flat, (state.params, state.adam.mean, state.adam.square)))
-        means = np.float32(self._steps(learning, float(count), given))
+        means = self._steps(learning, float(count), given).astype(np.float32)
         params, mean, square = (part.tree for part in learning)
         moments = adam.Adam(mean, square, count + np.float32(len(dealt)))
         state = state._replace(params=params, adam=moments)
