@@ -21,7 +21,7 @@ from headrace.learn.ppo_samples import Samples, order, samples
 from headrace.learn.shaping import check_material
 from headrace.policy import Policy
 
-_SMALL = 128
+_SMALL = 64
 """Width of layers up to which the host's own update is the faster one, as measured."""
 
 METRICS = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clipped")
@@ -183,9 +183,11 @@ class Ppo(Algorithm):
 
     @property
     def prefers_host(self) -> bool:
-        """For small networks of dense layers."""
+        """For small networks of dense layers, where the native core takes their steps."""
+        from headrace.learn.ppo_host import has_native
+
         body = self.network.body
-        return isinstance(body, Mlp) and 0 < max(body.hidden, default=0) <= _SMALL
+        return isinstance(body, Mlp) and has_native(body) and max(body.hidden) <= _SMALL
 
     def host_update(self) -> Callable[[PpoState, Rollout], tuple[PpoState, Metrics]]:
         """For networks of dense layers."""

@@ -96,7 +96,7 @@ class NativeSteps:
 
 def has_native(body: Mlp) -> bool:
     """Whether this processor runs `NativeSteps` of such a network."""
-    fits = len(body.hidden) <= _MOST_LAYERS and not any(width % _LANES for width in body.hidden)
+    fits = 0 < len(body.hidden) <= _MOST_LAYERS and not any(width % _LANES for width in body.hidden)
     return fits and _native.has_ppo()
 
 
