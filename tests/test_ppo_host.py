@@ -61,30 +61,24 @@ def rollout(algorithm, seed, steps=T, num_envs=N):
 
 
 def bytes_spec():
-    space = headrace.spec("CartPole-v1").observation_space
-    space = type(space)(0, 255, (2, 3), np.uint8)
-    return replace(discrete_spec(), observation_space=space)
+    spec = discrete_spec(4, masked=True, first=3)
+    space = type(spec.observation_space)(0, 255, (2, 3), np.uint8)
+    return replace(spec, observation_space=space, players=2)
 
 
+NORMALISED = {"normalise_observations": True, "scale_rewards": True}
 CASES = {
     "plain": (discrete_spec(), {}),
-    "numbered from 3": (discrete_spec(4, first=3), {"epochs": 1}),
-    "masked": (discrete_spec(11, masked=True), {}),
-    "by turns": (replace(discrete_spec(3), players=2), {}),
+    "bytes, masked, by turns, numbered from 3": (bytes_spec(), {}),
+    "many masked": (discrete_spec(11, masked=True), {"hidden": (64,)}),
     "continuous": (continuous_spec(), {"log_std": -0.5}),
-    "normalised": (
-        discrete_spec(),
-        {"normalise_observations": True, "scale_rewards": True, "anneal_steps": 15 * T * N},
-    ),
-    "continuous and normalised": (
+    "normalised": (discrete_spec(), NORMALISED | {"anneal_steps": 15 * T * N}),
+    "continuous, normalised, one body": (
         continuous_spec(),
-        {"normalise_observations": True, "scale_rewards": True, "normalise_advantages": False},
+        NORMALISED | {"normalise_advantages": False, "separate": False},
     ),
     "one body, rectified": (discrete_spec(), {"separate": False, "activation": "relu"}),
-    "one body, continuous": (continuous_spec(), {"separate": False}),
-    "rectified": (discrete_spec(), {"activation": "relu", "hidden": (64,)}),
-    "bytes": (bytes_spec(), {}),
-    "odd widths": (discrete_spec(), {"hidden": (7, 5)}),
+    "rectified, of odd widths": (discrete_spec(), {"activation": "relu", "hidden": (7, 5)}),
 }
 
 
