@@ -22,7 +22,7 @@ DEFAULT = "default"
 
 PRESETS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("CartPole-v1", "ppo"): {
-        # Solved in about 25,000 steps.
+        # Solved in about 23,000 steps, before XLA would have compiled anything.
         DEFAULT: {
             "learner": "host",
             "num_envs": 32,
@@ -69,6 +69,7 @@ PRESETS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     },
     ("Pendulum-v1", "ppo"): {
         DEFAULT: {
+            "learner": "host",
             "num_envs": 64,
             "steps": 64,
             "learning_rate": 1e-3,
