@@ -128,6 +128,11 @@ class Residual:
     def map(self, ns: Namespace, params: ResidualParams, obs: Array) -> Array:
         """Features [B, rows, columns, channels]. Planes are 0 and 1, or counts, on a log scale."""
         x = ns.xp.log2(1 + ns.to_float(obs))
+        if ns.name == "jax":
+            from headrace.learn import native_residual
+
+            if native_residual.runs(self.shape, self.channels):
+                return native_residual.tower(params, x)
         x = ns.xp.maximum(convolve(ns, params.first, x, same=True), 0)
         for first, second in params.blocks:
             inner = ns.xp.maximum(convolve(ns, first, x, same=True), 0)
