@@ -129,7 +129,8 @@ HEADRACE_STATIC void transpose16(const uint32_t* from, ptrdiff_t from_ld, uint32
 }
 
 // Panels [columns / 32][rows][32] of a matrix by rows; columns that are not there are 0.
-static void pack(const uint32_t* from, ptrdiff_t ld, int rows, int columns, uint32_t* to) {
+[[maybe_unused]] static void pack(const uint32_t* from, ptrdiff_t ld, int rows, int columns,
+                                  uint32_t* to) {
   for (int j = 0; j < columns; j += 32)
     for (int i = 0; i < rows; ++i, to += 32)
       for (int v = 0; v < 32; v += 16)
@@ -138,8 +139,8 @@ static void pack(const uint32_t* from, ptrdiff_t ld, int rows, int columns, uint
 }
 
 // The same of its transpose: panels [rows / 32][columns][32].
-static void pack_transposed(const uint32_t* from, ptrdiff_t ld, int rows, int columns,
-                            uint32_t* to) {
+[[maybe_unused]] static void pack_transposed(const uint32_t* from, ptrdiff_t ld, int rows,
+                                             int columns, uint32_t* to) {
   for (int j = 0; j < rows; j += 16) {
     uint32_t* panel = to + (ptrdiff_t)(j / 32) * columns * 32 + j % 32;
     int i = 0;

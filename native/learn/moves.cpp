@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "moves.hpp"
 
+#include <immintrin.h>
 #include <math.h>
 
-#include "matmul.hpp"
 #include "scratch.hpp"
 
 namespace headrace::HEADRACE_ISA {

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// PPO's steps stay inside the memory they are given, whatever the network's form, and learn.
+// PPO's steps stay inside the memory they are given, whatever the network's form, and learn; so do
+// networks over boards.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include "../learn/ppo.hpp"
+#include "boards.hpp"
 #include "check.hpp"
+#include "noise.hpp"
 
 using namespace headrace;
+using testing::noises;
 
 namespace {
-
-float noise(uint32_t& state) {
-  state = state * 1664525u + 1013904223u;
-  return (float)(state >> 8) / (1 << 23) - 1;
-}
-
-std::vector<float> noises(size_t count, float scale, uint32_t seed) {
-  std::vector<float> out(count);
-  for (float& value : out) value = scale * noise(seed);
-  return out;
-}
 
 // Some steps towards constant targets: the values' loss must fall.
 void try_form(const PpoNetwork& form, int64_t samples, int64_t blocks, int64_t block, bool masked) {
@@ -80,6 +73,7 @@ int main() {
       try_form({3, 6, 3, {32, 96, 64}, separate, true, tanh}, 70, 67, 1, false);
       try_form({1, 1, 7, {32, 32, 32, 32, 32, 32, 32}, separate, true, tanh}, 9, 1, 1, false);
     }
-  std::puts("PPO's steps keep to their memory");
+  testing::try_boards();
+  std::puts("PPO's steps, and networks over boards, keep to their memory");
   return 0;
 }
