@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The evaluator's process: how good the newest weights are, in environments of its own.
 
-It plays without exploring, keeps the best policy as the run's model, and tells the supervisor. It
-takes weights that nobody else has to wait for, and rests between evaluations for as long as it
-takes to be busy no more than its share of a processor. It needs no JAX.
+It plays without exploring, keeps the best policy as the run's model, and tells the supervisor;
+every so often it films the agent. It takes weights that nobody else has to wait for, and rests
+between evaluations for as long as it takes to be busy no more than its share of a processor. It
+needs no JAX.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from headrace.learn.algorithm import Acting, Algorithm
 from headrace.policy import Policy
 from headrace.runtime import counters
+from headrace.runtime.camera import Camera
 from headrace.runtime.child import EVALUATED, SAY, Wire
 from headrace.runtime.plan import Plan, open_channels
 from headrace.runtime.sampler import beating
@@ -52,7 +54,7 @@ class Evaluator:
         settings = self.plan.settings
         played = _Beating(algorithm, ours)
         best, next_at, rest_until = self.best, 0, 0.0
-        camera = _Camera(self.plan, played, line)
+        camera = Camera(self.plan, algorithm, lambda text: line.tell(SAY, text))
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
             steps, now = channels.counters.sampled(), time.monotonic()
@@ -61,6 +63,9 @@ class Evaluator:
                 early = False
             known = channels.weights.version == weights.version
             if known or early or not self._learnt(channels):
+                if camera.ready:
+                    camera.turn()
+                    rest_until = _rested(rest_until, now)
                 time.sleep(_NAP_S)
                 continue
             weights.refresh()
@@ -84,10 +89,10 @@ class Evaluator:
             ours.add(counters.STEPS, played.take_frames())
             ours.set(counters.VERSION, weights.version)
             line.tell(EVALUATED, found)
-            camera.film(weights.params, found)
+            camera.aim(weights.params, found["env_steps"])
             next_at = steps + settings.evaluation_every
-            busy = time.monotonic() - now
-            rest_until = time.monotonic() + busy * (1 / _SHARE - 1)
+            rest_until = _rested(rest_until, now)
+        camera.close()
 
     def _returns(self, played: _Beating, acting: Acting, episodes: int, again: int) -> np.ndarray:
         seed = EVALUATION_SEED * (1 + again) + self.plan.settings.seed
@@ -118,30 +123,9 @@ class Evaluator:
         return channels.counters.learner.get(counters.UPDATES) > 0
 
 
-class _Camera:
-    """Films the agent every so often; an environment that cannot be drawn is said to be so once."""
-
-    def __init__(self, plan: Plan, played: _Beating, line: Wire):
-        self._plan, self._played, self._line = plan, played, line
-        self._every = plan.settings.video_every
-        self._due = time.monotonic() + (self._every or 0.0)
-
-    def film(self, acting: Acting, found: dict[str, Any]) -> None:
-        """If it is time."""
-        if self._every is None or time.monotonic() < self._due:
-            return
-        from headrace.train.model import TrainedPolicy
-        from headrace.train.video import VIDEOS, film, write_gif
-
-        path = self._plan.folder / VIDEOS / f"step-{found['env_steps']:014}.gif"
-        policy = TrainedPolicy(self._played, acting, {})  # pyright: ignore[reportArgumentType]
-        try:
-            path.parent.mkdir(exist_ok=True)
-            write_gif(path, film(policy, self._plan.played))
-        except Exception as error:  # drawing is other people's code
-            self._line.tell(SAY, f"no videos: {error}")
-            self._every = None
-        self._due = time.monotonic() + (self._every or 0.0)
+def _rested(rest_until: float, began: float) -> float:
+    """Until when to rest after work that began then, on top of a rest that may not be over."""
+    return max(rest_until, began) + (time.monotonic() - began) / _SHARE
 
 
 class _Beating:

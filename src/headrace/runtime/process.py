@@ -7,6 +7,7 @@ as far as they have arrived.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -73,14 +74,13 @@ class Process:
 
     def send(self, kind: bytes, payload: Any = None) -> None:
         """A message; one to a process that has ended is lost, which is seen soon enough."""
-        try:
-            self._end.sendall(frame(kind, payload))
-        except (BrokenPipeError, ConnectionResetError):
-            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            if self._end.fileno() >= 0:
+                self._end.sendall(frame(kind, payload))
 
     def messages(self) -> Iterator[Message]:
-        """Those that have arrived."""
-        while True:
+        """Those that have arrived; none once it is closed."""
+        while self._end.fileno() >= 0:
             try:
                 part = self._end.recv(1 << 20, socket.MSG_DONTWAIT)
             except (BlockingIOError, ConnectionResetError):
@@ -108,7 +108,7 @@ class Process:
         return f"killed by {names.get(-code, f'signal {-code}')}"
 
     def kill(self) -> None:
-        """End it now, and wait until it has."""
+        """End it now, and wait until it has. What it told can still be read, until `close`."""
         self._process.kill()
         self._process.wait()
 
@@ -121,8 +121,12 @@ class Process:
         return True
 
     def close(self) -> None:
-        """Release what the supervisor holds of it, once it has ended."""
+        """Release what the supervisor holds of it, once it has ended. May be called again.
+
+        A number that is closed twice may by then be another file's: whatever interrupts this, it
+        is closed once.
+        """
         self._end.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)

@@ -77,8 +77,9 @@ class Settings:
     """Asynchronous: whether there is a process that evaluates."""
     view: bool = False
     """Asynchronous: whether there is a page on this machine that shows the run as it goes on."""
-    video_every: float | None = 600.0
-    """Asynchronous: seconds between videos of the agent, where its environment draws itself."""
+    video_every: float | None = 300.0
+    """Asynchronous: seconds between videos of the agent, where its environment draws itself; the
+    first after a fifth of them. The last ten are kept. None: there are none."""
     silence_limit: float = 60.0
     """Asynchronous: seconds after which a process that says nothing is taken for hung."""
     failures_in_a_row: int = 5
