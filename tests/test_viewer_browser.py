@@ -94,7 +94,7 @@ def test_an_extreme_evaluation_does_not_flatten_the_rest(browser, tmp_path):
         browser.open(watching.url)
         settled(browser)
         assert browser.value(OUTSIDE.format("path")) == [""], "one arrow"
-        assert browser.value(OUTSIDE.format("text")) == ["−40 k"]
+        assert browser.value(OUTSIDE.format("text")) == ["\N{MINUS SIGN}40 k"]
         values = browser.value(
             "[...document.querySelectorAll('#returns text[text-anchor=end]')]"
             ".map((e) => Number(e.textContent)).filter((v) => !isNaN(v))"
