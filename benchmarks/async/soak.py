@@ -25,6 +25,8 @@ from headrace.runtime.status import Status, StatusReader
 Who = tuple[str, int]
 """Role, and which of it."""
 WARM_UP = 1 / 6
+SLACK = 0.1
+"""Of the time: what a run takes to begin to learn, or ends early."""
 SHM = Path("/dev/shm")
 
 
@@ -120,8 +122,9 @@ def main() -> int:
     segments = set(SHM.iterdir()) if SHM.is_dir() else set()
     process = subprocess.Popen(
         [sys.executable, "-m", "headrace", "train", arguments.env, "--algo", arguments.algo,
-         "--mode", "async", "--definition", "gym", "--no-tune", "--samplers", "1",
-         "--envs-per-sampler", "8", "--replay-size", "20000", "--time-limit", str(seconds),
+         "--mode", "async", "--definition", "gym", "--preset", "none", "--no-tune",
+         "--samplers", "1", "--envs-per-sampler", "8", "--replay-size", "20000",
+         "--time-limit", str(seconds),
          "--total-steps", "1000000000000", "--video-every", str(seconds / 30),
          "--out", str(folder), "--no-plot", "--quiet"],
     )  # fmt: skip
@@ -134,6 +137,8 @@ def main() -> int:
         "videos": len(list((folder / "videos").glob("*.gif"))),
     }
     bench.check("the run ended with", process.returncode, 0, "as its exit code")
+    watched_for = counted[-1].elapsed - counted[0].elapsed if counted else 0.0
+    bench.check("not watched", 1 - watched_for / seconds, WARM_UP + SLACK, "of the time")
     if len(counted) < 2:
         print(f"only {len(counted)} moments of it were seen: it was too short to tell")
         return bench.finish() or 1
