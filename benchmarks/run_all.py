@@ -21,6 +21,7 @@ BENCHMARKS = (
     "async/ring",
     "async/sampling",
     "async/half_cheetah",
+    "async/cart_pole",
     "async/tuner",
     "async/until_solved",
     "train/throughput",

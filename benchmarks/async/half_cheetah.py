@@ -36,11 +36,11 @@ def ours(seconds: float, sampling_rate: float, largest_batch: int, prefix: str) 
     """What a run recorded once it was going at full speed."""
     folder = Path(tempfile.mkdtemp(prefix="headrace-bench-")) / "run"
     subprocess.run(
-        [*shlex.split(prefix), sys.executable, "-m", "headrace", "train", ENV, "--algo", "sac", "--mode", "async",
-         "--preset", "none", "--sampling-rate", str(sampling_rate), "--largest-batch",
-         str(largest_batch), "--time-limit", str(seconds), "--total-steps", "1000000000",
-         "--out", str(folder), "--no-plot", "--evaluation-every", "20000",
-         "--evaluation-episodes", "2"],
+        [*shlex.split(prefix), sys.executable, "-m", "headrace", "train", ENV, "--algo", "sac",
+         "--mode", "async", "--preset", "none", "--sampling-rate", str(sampling_rate),
+         "--largest-batch", str(largest_batch), "--time-limit", str(seconds),
+         "--total-steps", "1000000000", "--out", str(folder), "--no-plot",
+         "--evaluation-every", "20000", "--evaluation-episodes", "2"],
         check=True,
     )  # fmt: skip
     every = [one for one in StatusReader(folder).more() if one.state == "running"]
