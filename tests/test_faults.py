@@ -15,6 +15,7 @@ import pytest
 from headrace.errors import HeadraceError, WorkerDiedError
 from headrace.report.training import train
 from headrace.runtime.child import SAY
+from headrace.runtime.crew import Crew, Member
 from headrace.runtime.process import Process
 from headrace.runtime.shared import SharedMemory
 from headrace.runtime.status import StatusReader
@@ -220,6 +221,25 @@ def test_what_a_killed_process_told_is_read_and_its_files_are_closed_once(tmp_pa
     for other in others:
         os.close(other)  # was not closed by the one that had its number before
     memory.close()
+
+
+def test_what_was_told_just_before_the_end_is_heard(tmp_path):
+    memory, said = SharedMemory(), []
+    crew = Crew("run", tmp_path, memory.descriptor, silence_limit=60.0, failures_in_a_row=5,
+                after_death=lambda member: None, say=said.append)  # fmt: skip
+    crew.start(Member("viewer", 0, lambda life: _tell, None))
+    first = crew.members[0].process
+    assert first.wait(10.0)
+    crew.look_after()
+    assert next((one.role, told.payload) for one, told in crew.messages()) == ("viewer", "told")
+    assert crew.members[0].process is not first
+    assert "restarted" in said[0]
+    crew.close()
+    memory.close()
+
+
+def _tell(memory, line):
+    line.tell(SAY, "told")
 
 
 def _tell_and_hang(memory, line):

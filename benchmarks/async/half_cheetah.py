@@ -53,7 +53,7 @@ def main() -> int:
         "half_cheetah",
         __doc__,
         run=45.0,
-        sampling=1600.0,
+        sampling=2400.0,
         batch=8192,
         peers=15.0,
         prefix="",  # a command before each run, to wait for an idle machine for instance

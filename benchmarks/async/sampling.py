@@ -111,13 +111,6 @@ def main() -> int:
     bench = Benchmark("async_sampling", __doc__)
     cores, seconds = processors(), max(1.0, 5 * bench.arguments.seconds)
 
-    def ratio(label: str, ours: float, theirs: float, bar: float | None) -> None:
-        verdict = "reached" if bar is None or ours >= bar * theirs else "MISSED"
-        figures = f"{ours:,.0f} / {theirs:,.0f} steps/s = {ours / theirs:.2f}"
-        told = "" if bar is None else f"   bar {bar:g}: {verdict}"
-        print(f"{label:44} {figures}{told}", flush=True)
-        bench.rows.append({"label": label, "bar": bar, "ratio": ours / theirs, "ours": ours})
-
     def against_loops(env: str, algo: str, envs: int, count: int, bar: float | None) -> float:
         plan = a_plan(env, algo, count, envs, 32)
         with Samplers(plan, plan.acting) as samplers:
@@ -126,16 +119,16 @@ def main() -> int:
             ours = max(samplers.rate(seconds) for _ in range(2))
         theirs = max(in_its_own_process("plain", env, algo, envs, seconds, count=count)
                      for _ in range(2))  # fmt: skip
-        ratio(f"{env}: {count} samplers / plain loops", ours, theirs, bar)
+        bench.check_rate(f"{env}: {count} samplers / plain loops", ours, theirs, bar)
         return ours
 
     ours = against_loops("HalfCheetah-v5", "sac", 8, cores, 0.9)
 
     theirs = max(in_its_own_process("vector", "HalfCheetah-v5", "sac", cores, seconds)
                  for _ in range(2))  # fmt: skip
-    ratio(f"HalfCheetah-v5: / AsyncVectorEnv({cores})", ours, theirs, 2.0)
+    bench.check_rate(f"HalfCheetah-v5: / AsyncVectorEnv({cores})", ours, theirs, 2.0)
     ours = against_loops("CartPole-v1", "ppo", 32, 1, None)
-    ratio("CartPole-v1, a sampler, 64x64 / 60 k", ours, 60_000, 1.0)
+    bench.check_rate("CartPole-v1, a sampler, 64x64 / 60 k", ours, 60_000, 1.0)
     return bench.finish()
 
 
