@@ -152,7 +152,12 @@ def main() -> None:
     """Read the arguments, and race."""
     race = RllibRace("ray", ("ppo-cartpole", "sac-cheetah"), __doc__)
     os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+    # The learner's; beside its own sampling processes more of them wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", str(race.arguments.threads))
     import ray  # pyright: ignore[reportMissingImports]
+    import torch
+
+    torch.set_num_threads(race.arguments.threads)
 
     ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     measure(race) if race.arguments.task == "sac-cheetah" else train(race)

@@ -226,10 +226,16 @@ class _Search:
                 better = _fitting(batch, rate)
                 if not self._settings.updates_per_dispatch and better > 2 * updates:
                     trial = self._updates(updater, running, samplers, envs, batch, better)
+                if best is not None and _pays(best, over=trial):
+                    # Or had the machine something else to do just then? Both again, in turn.
+                    both = (best.batch_size, best.updates), (batch, trial.updates)
+                    best, trial = (
+                        self._updates(updater, running, samplers, envs, *one) for one in both
+                    )
+                    if _pays(best, over=trial):
+                        break
                 if best is None or (trial.frames or 0) > (best.frames or 0):
                     best = trial
-                elif (trial.frames or 0) * _PAYS < (best.frames or 0):
-                    break
                 batch = largest if batch < largest < 2 * batch else 2 * batch
             # Steps are counted as they are handed over: one round of them may be under way.
             steps = running.channels.counters.sampled() - before + plan.iteration
@@ -253,6 +259,11 @@ class _Search:
         self._trials.append(trial)
         self._say(f"tuning: {trial}")
         return trial
+
+
+def _pays(trial: Trial, *, over: Trial) -> bool:
+    """Whether it makes more frames, by more than measurements differ."""
+    return (trial.frames or 0) > _PAYS * (over.frames or 0)
 
 
 def _fitting(batch: int, frames: float) -> int:
