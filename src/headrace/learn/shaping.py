@@ -13,6 +13,9 @@ PIECES = np.array([1, 3, 3, 5, 9], np.float32)
 """Of pawn, knight, bishop, rook, queen: the first planes of a chess observation, in this order;
 the opponent's begin with plane 6."""
 
+DECISIVE = np.float32(8)
+"""Pawns ahead of which more hardly counts."""
+
 
 def check_material(spec: EnvSpec) -> None:
     """Raise unless an environment's observations are chess boards."""
@@ -27,6 +30,24 @@ def material(ns: Namespace, obs: Array) -> Array:
     return ahead.sum(axis=(-3, -2)) @ PIECES
 
 
-def material_gain(ns: Namespace, obs: Array, next_obs: Array, sign: Array | float) -> Array:
-    """What each action won, in pawns; `sign` is -1 where the other player sees `next_obs`."""
-    return sign * material(ns, next_obs) - material(ns, obs)
+def material_shaping(
+    ns: Namespace,
+    obs: Array,
+    next_obs: Array,
+    terminated: Array,
+    sign: Array | float,
+    discount: float,
+) -> Array:
+    """What each action won, in pawns; `sign` is -1 where the other player sees `next_obs`.
+
+    γ s Φ(next) - Φ, where Φ is the material that one is ahead, and 0 when the game is over (Ng et
+    al., 1999). So it changes what is learnt first, not what is best: whoever stalemates a player
+    without an army gives back all that he had won.
+    """
+    going_on = 1.0 - ns.to_float(terminated)
+    return discount * going_on * sign * _ahead(ns, next_obs) - _ahead(ns, obs)
+
+
+def _ahead(ns: Namespace, obs: Array) -> Array:
+    """Material from -1 to 1: what is won after a queen counts little, for it does not help."""
+    return ns.xp.tanh(material(ns, obs) / DECISIVE)

@@ -35,7 +35,7 @@ HOW = tuple(
 NO_PRESET = "none"
 COMPILED = ("native", "array")
 """Definitions that go into one program with the update."""
-EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0"}
+EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0", "ChessVsRandom-v0": "ChessVsRandom-v0"}
 """Where self-play says nothing of strength: the same game, with an opponent inside."""
 
 
