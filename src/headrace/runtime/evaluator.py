@@ -3,12 +3,13 @@
 
 It plays without exploring, keeps the best policy as the run's model, and tells the supervisor;
 every so often it films the agent. It takes weights that nobody else has to wait for, and rests
-between evaluations for as long as it takes to be busy no more than its share of a processor. It
-needs no JAX.
+between evaluations for as long as it takes to be busy no more than its share of a processor, but
+for a moment at the beginning: a short run is to see its end. It needs no JAX.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from headrace.policy import Policy
 from headrace.runtime import counters
 from headrace.runtime.camera import Camera
 from headrace.runtime.child import EVALUATED, SAY, Wire
-from headrace.runtime.plan import Plan, open_channels
+from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.sampler import beating
 from headrace.runtime.shared import SharedMemory
 from headrace.train.evaluate import evaluate
@@ -33,9 +34,10 @@ NEWEST = "newest"
 """Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
 _PROOF = 4
 """Times as many episodes are played by a policy that reached what it was to reach."""
-_SHARE = 0.25
-"""Of one processor, at most, over time."""
+_SHARE, _CREDIT_S = 0.25, 1.0
+"""Of one processor, at most, over time; and seconds of work beyond that."""
 _NAP_S = 0.005
+_NEWEST_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -49,23 +51,30 @@ class Evaluator:
     def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
         channels = open_channels(memory, self.plan)
+        camera = Camera(self.plan, self.plan.algorithm(), lambda text: line.tell(SAY, text))
+        with contextlib.suppress(_Stopped):
+            self._evaluate(channels, line, camera)
+        camera.close()
+
+    def _evaluate(self, channels: Channels, line: Wire, camera: Camera) -> None:
+        """Again and again."""
         ours, weights = channels.counters.evaluator, channels.weights.reader()
         algorithm = self.plan.algorithm()
         settings = self.plan.settings
-        played = _Beating(algorithm, ours)
-        best, next_at, rest_until = self.best, 0, 0.0
-        camera = Camera(self.plan, algorithm, lambda text: line.tell(SAY, text))
+        played = _Beating(algorithm, ours, channels.counters.orders)
+        best, next_at, newest_at = self.best, 0, 0.0
+        busy, began = 0.0, time.monotonic()
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
             steps, now = channels.counters.sampled(), time.monotonic()
-            early = steps < next_at or now < rest_until
+            early = steps < next_at or busy > _CREDIT_S + _SHARE * (now - began)
             if channels.counters.orders.get(counters.LAST):
                 early = False
             known = channels.weights.version == weights.version
             if known or early or not self._learnt(channels):
                 if camera.ready:
                     camera.turn()
-                    rest_until = _rested(rest_until, now)
+                    busy += time.monotonic() - now
                 time.sleep(_NAP_S)
                 continue
             weights.refresh()
@@ -82,7 +91,9 @@ class Evaluator:
                 "episodes": len(returns),
                 "version": weights.version,
             }
-            self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
+            if time.monotonic() - newest_at >= _NEWEST_EVERY_S:
+                newest_at = time.monotonic()
+                self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
             if best is None or mean >= best:
                 best = mean
                 self._save(self.plan.folder, algorithm, weights.params, found)
@@ -91,8 +102,7 @@ class Evaluator:
             line.tell(EVALUATED, found)
             camera.aim(weights.params, found["env_steps"])
             next_at = steps + settings.evaluation_every
-            rest_until = _rested(rest_until, now)
-        camera.close()
+            busy += time.monotonic() - now
 
     def _returns(self, played: _Beating, acting: Acting, episodes: int, again: int) -> np.ndarray:
         seed = EVALUATION_SEED * (1 + again) + self.plan.settings.seed
@@ -123,16 +133,18 @@ class Evaluator:
         return channels.counters.learner.get(counters.UPDATES) > 0
 
 
-def _rested(rest_until: float, began: float) -> float:
-    """Until when to rest after work that began then, on top of a rest that may not be over."""
-    return max(rest_until, began) + (time.monotonic() - began) / _SHARE
+class _Stopped(Exception):  # noqa: N818 - it is none
+    """The run is at its end: nobody waits for this evaluation."""
 
 
 class _Beating:
-    """As much of an algorithm as evaluating needs; its policy gives signs of life, and counts."""
+    """As much of an algorithm as evaluating needs; its policy gives signs of life, and counts.
 
-    def __init__(self, algorithm: Algorithm, ours: counters.Line):
-        self._algorithm, self._ours = algorithm, ours
+    It ends what it is used for when the run is to stop.
+    """
+
+    def __init__(self, algorithm: Algorithm, ours: counters.Line, orders: counters.Line):
+        self._algorithm, self._ours, self._orders = algorithm, ours, orders
         self.spec = algorithm.spec
         self.frames = 0
 
@@ -143,6 +155,8 @@ class _Beating:
 
         def counted(params: Any, obs: Any, mask: Any, key: Any) -> Any:
             self.frames += len(obs)
+            if self._orders.get(counters.STOP):
+                raise _Stopped
             return apply(params, obs, mask, key)
 
         return dataclasses.replace(policy, apply=counted)

@@ -18,6 +18,7 @@ from headrace.errors import HeadraceError, unknown
 
 Mode = Literal["compiled", "serial", "async"]
 Definition = Literal["native", "array", "gym"]
+LearnerName = Literal["xla", "host"]
 ABOUT = ("format", "versions")
 """What a run's config.json has besides."""
 
@@ -126,6 +127,8 @@ class RunConfig:
     settings: Settings
     mode: Mode
     definition: Definition
+    learner: LearnerName = "xla"
+    """Whether updates are XLA's programs, or the host's own, which need no JAX."""
     options: dict[str, Any] = field(default_factory=dict)
     """The environment's."""
     max_episode_steps: int | None = None
