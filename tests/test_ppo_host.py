@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ def rollout(algorithm, seed, steps=T, num_envs=N):
     """Made up, from a policy that is near the one that learns."""
     spec, chance = algorithm.spec, np.random.default_rng(seed)
     shape = (steps, num_envs)
-    if spec.observation_space.dtype == np.uint8:
+    if hasattr(spec.observation_space, "n"):
+        obs, next_obs = chance.integers(0, spec.observation_space.n, (2, *shape))
+    elif spec.observation_space.dtype == np.uint8:
         obs, next_obs = chance.integers(0, 9, (2, *shape, *spec.observation_space.shape), np.uint8)
     else:
         obs, next_obs = chance.normal(1, 2, (2, *shape, *spec.observation_space.shape)).astype(
@@ -66,6 +69,11 @@ def bytes_spec():
     return replace(spec, observation_space=space, players=2)
 
 
+def named_spec():
+    """Observations that are one of seven numbers."""
+    return replace(discrete_spec(), observation_space=gymnasium.spaces.Discrete(7))
+
+
 NORMALISED = {"normalise_observations": True, "scale_rewards": True}
 CASES = {
     "plain": (discrete_spec(), {}),
@@ -78,6 +86,7 @@ CASES = {
         NORMALISED | {"normalise_advantages": False, "separate": False},
     ),
     "one body, rectified": (discrete_spec(), {"separate": False, "activation": "relu"}),
+    "observations that are names": (named_spec(), {}),
     "of odd widths": (discrete_spec(), {"hidden": (7, 5)}),
 }
 
@@ -177,6 +186,11 @@ def test_cartpole_is_trained_without_jax(flags, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert headrace.load_policy(tmp_path / "run")(np.zeros(4)) in (0, 1)
+
+
+def test_names_are_not_measured():
+    with pytest.raises(HeadraceError, match="observations are numbers that only name something"):
+        Ppo(named_spec(), Config(normalise_observations=True))
 
 
 def test_networks_of_images_are_refused():

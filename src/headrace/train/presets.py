@@ -43,7 +43,7 @@ _CHESS: Mapping[str, Any] = {
 
 PRESETS: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {
     ("CartPole-v1", "ppo"): {
-        # Solved in about 25,000 steps.
+        # Solved in about 23,000 steps, before XLA would have compiled anything.
         DEFAULT: {
             "learner": "host",
             "num_envs": 32,
@@ -74,6 +74,7 @@ PRESETS: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {
     ("ChessVsRandom-v0", "ppo"): {DEFAULT: _CHESS},
     ("Pendulum-v1", "ppo"): {
         DEFAULT: {
+            "learner": "host",
             "num_envs": 64,
             "steps": 64,
             "learning_rate": 1e-3,
