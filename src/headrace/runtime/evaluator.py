@@ -3,14 +3,17 @@
 
 It plays without exploring, keeps the best policy as the run's model, and tells the supervisor. It
 takes weights that nobody else has to wait for, and rests between evaluations for as long as it
-takes to be busy no more than its share of a processor. It needs no JAX.
+takes to have been busy, since it was started, no more than its share of a processor: what it did
+not need while the learner compiled it may use when learning begins. It needs no JAX.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,17 +23,17 @@ from headrace.learn.algorithm import Acting, Algorithm
 from headrace.policy import Policy
 from headrace.runtime import counters
 from headrace.runtime.child import EVALUATED, SAY, Wire
-from headrace.runtime.plan import Plan, open_channels
+from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.sampler import beating
 from headrace.runtime.shared import SharedMemory
-from headrace.train.evaluate import evaluate
+from headrace.train.evaluate import evaluate, proven
 from headrace.train.model import save_model
 from headrace.train.session import EVALUATION_SEED
 
 NEWEST = "newest"
 """Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
-_PROOF = 4
-"""Times as many episodes are played by a policy that reached what it was to reach."""
+_PROOF = 5
+"""Times as many episodes, at most, are played by a policy that reached what it was to reach."""
 _SHARE = 0.25
 """Of one processor, at most, over time."""
 _NAP_S = 0.005
@@ -45,13 +48,17 @@ class Evaluator:
     best: float | None = None
 
     def __call__(self, memory: SharedMemory, line: Wire) -> None:
-        """Until told to stop."""
-        channels = open_channels(memory, self.plan)
+        """Until told to stop, which it hears within an evaluation as well."""
+        with contextlib.suppress(_StoppedError):
+            self._work(open_channels(memory, self.plan), line)
+
+    def _work(self, channels: Channels, line: Wire) -> None:
         ours, weights = channels.counters.evaluator, channels.weights.reader()
         algorithm = self.plan.algorithm()
         settings = self.plan.settings
-        played = _Beating(algorithm, ours)
+        played = _Beating(algorithm, channels.counters)
         best, next_at, rest_until = self.best, 0, 0.0
+        began, busy = time.monotonic(), 0.0
         camera = _Camera(self.plan, played, line)
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
@@ -64,11 +71,11 @@ class Evaluator:
                 time.sleep(_NAP_S)
                 continue
             weights.refresh()
-            returns = self._returns(played, weights.params, settings.evaluation_episodes, 0)
-            if settings.until is not None and np.mean(returns) >= settings.until:
-                # The first of many evaluations to reach it is a lucky one: let it prove itself.
-                more = _PROOF * settings.evaluation_episodes
-                returns = np.concatenate([returns, self._returns(played, weights.params, more, 1)])
+            play = partial(self._returns, played, weights.params, settings.evaluation_episodes)
+            returns = play(0)
+            if settings.until is not None:
+                most = _PROOF * settings.evaluation_episodes
+                returns = proven(returns, settings.until, most, play)
             mean = float(np.mean(returns))
             found = {
                 "env_steps": self.steps_before + steps,
@@ -86,8 +93,8 @@ class Evaluator:
             line.tell(EVALUATED, found)
             camera.film(weights.params, found)
             next_at = steps + settings.evaluation_every
-            busy = time.monotonic() - now
-            rest_until = time.monotonic() + busy * (1 / _SHARE - 1)
+            busy += time.monotonic() - now
+            rest_until = began + busy / _SHARE
 
     def _returns(self, played: _Beating, acting: Acting, episodes: int, again: int) -> np.ndarray:
         seed = EVALUATION_SEED * (1 + again) + self.plan.settings.seed
@@ -138,17 +145,26 @@ class _Camera:
         try:
             path.parent.mkdir(exist_ok=True)
             write_gif(path, film(policy, self._plan.played))
+        except _StoppedError:
+            raise
         except Exception as error:  # drawing is other people's code
             self._line.tell(SAY, f"no videos: {error}")
             self._every = None
         self._due = time.monotonic() + (self._every or 0.0)
 
 
-class _Beating:
-    """As much of an algorithm as evaluating needs; its policy gives signs of life, and counts."""
+class _StoppedError(Exception):
+    """The order to stop has come while an evaluation was under way."""
 
-    def __init__(self, algorithm: Algorithm, ours: counters.Line):
-        self._algorithm, self._ours = algorithm, ours
+
+class _Beating:
+    """As much of an algorithm as evaluating needs; its policy gives signs of life, and counts.
+
+    It raises `_StoppedError` once the order has come.
+    """
+
+    def __init__(self, algorithm: Algorithm, every: counters.Counters):
+        self._algorithm, self._ours, self._orders = algorithm, every.evaluator, every.orders
         self.spec = algorithm.spec
         self.frames = 0
 
@@ -158,6 +174,8 @@ class _Beating:
         apply = policy.apply
 
         def counted(params: Any, obs: Any, mask: Any, key: Any) -> Any:
+            if self._orders.get(counters.STOP):
+                raise _StoppedError
             self.frames += len(obs)
             return apply(params, obs, mask, key)
 
