@@ -34,8 +34,6 @@ NEWEST = "newest"
 """Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
 _PROOF = 5
 """Times as many episodes, at most, are played by a policy that reached what it was to reach."""
-_SHARE = 0.25
-"""Of one processor, at most, over time."""
 _NAP_S = 0.005
 
 
@@ -94,7 +92,7 @@ class Evaluator:
             camera.film(weights.params, found)
             next_at = steps + settings.evaluation_every
             busy += time.monotonic() - now
-            rest_until = began + busy / _SHARE
+            rest_until = began + busy / settings.evaluation_share
 
     def _returns(self, played: _Beating, acting: Acting, episodes: int, again: int) -> np.ndarray:
         seed = EVALUATION_SEED * (1 + again) + self.plan.settings.seed

@@ -75,6 +75,9 @@ class Settings:
     """Asynchronous: samplers and learner wait for each other, as in serial training."""
     evaluator: bool = True
     """Asynchronous: whether there is a process that evaluates."""
+    evaluation_share: float = 0.25
+    """Asynchronous: the part of its time that the evaluator may be busy: the less, the less it is in
+    the others' way; the more, the sooner a run that has reached its target ends."""
     view: bool = False
     """Asynchronous: whether there is a page on this machine that shows the run as it goes on."""
     video_every: float | None = 600.0
@@ -110,6 +113,10 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise HeadraceError(f"{name} is {value}; it must be more than 0")
+        if not 0 < self.evaluation_share <= 1:
+            raise HeadraceError(
+                f"evaluation_share is {self.evaluation_share}; it must be more than 0, at most 1"
+            )
         if not isinstance(self.staleness, int) or self.staleness < 0:
             raise HeadraceError(f"staleness is {self.staleness!r}; it must be 0 or more")
 

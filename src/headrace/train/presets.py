@@ -25,6 +25,7 @@ _ONE_SAMPLER: Mapping[str, Any] = {
     "envs_per_sampler": 8,
     "updates_per_dispatch": 32,
     "replay_ratio": 1.0,
+    "evaluation_share": 1.0,
 }
 """Asynchronous, where an update costs more than a step: nothing is left for the tuner to find."""
 
