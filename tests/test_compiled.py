@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled trainer: its parts' own results, whatever the chunks; saved, restored, evaluated."""
 
+import time
+
 import jax
 import numpy as np
 import pytest
@@ -51,6 +53,19 @@ def test_chunks_and_restarts_change_no_bit():
         all_at_once.episode_returns, np.concatenate([part.episode_returns for part in parts])
     )
     assert not np.array_equal(trainer(seed=1).advance(70).episode_returns, all_at_once[3])
+
+
+def test_both_phases_take_their_part_of_the_time():
+    small = trainer()
+    small.advance(1)
+    began = time.perf_counter()
+    before = small.advance(1)
+    after = small.advance(50)
+    generation = after.generation_seconds - before.generation_seconds
+    update = after.update_seconds - before.update_seconds
+    assert generation > 0
+    assert update > 0
+    assert generation + update < time.perf_counter() - began
 
 
 def test_an_iteration_is_a_batch_of_the_rung_and_an_update_from_it():

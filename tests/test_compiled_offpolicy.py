@@ -42,6 +42,8 @@ def test_counts_and_the_ring():
         progress = trainer.advance(16)
         assert int(trainer.state.ring.size) == 256
         assert int(trainer.state.learner.updates) == progress.updates
+        assert progress.generation_seconds > 0
+        assert progress.update_seconds > 0
         np.testing.assert_array_equal(progress.episode_lengths, [200] * 4)
         assert (progress.episode_returns < -100).all()
 

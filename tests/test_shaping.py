@@ -9,7 +9,7 @@ from headrace import HeadraceError
 from headrace.envs.array.namespace import namespace
 from headrace.envs.chess.native import START, Position
 from headrace.learn.ppo import Config, Ppo
-from headrace.learn.shaping import material, material_gain
+from headrace.learn.shaping import material, material_shaping
 
 NS = namespace("numpy")
 WORTH = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9, "k": 0}
@@ -40,7 +40,12 @@ def test_a_moves_gain_is_the_mans_that_moved(fen, move, won, form):
     game.play(move)
     after = game.observation(form)[None]
     assert material(NS, after) == [counted(game.fen)]
-    np.testing.assert_array_equal(material_gain(NS, before, after, np.float32([-1])), [won])
+    sign, discount = np.float32([-1]), 0.5
+    ahead = counted(fen)
+    shaping = material_shaping(NS, before, after, np.array([False]), sign, discount)
+    np.testing.assert_array_equal(shaping, [discount * (ahead + won) - ahead])
+    over = material_shaping(NS, before, after, np.array([True]), sign, discount)
+    np.testing.assert_array_equal(over, [-ahead])  # all that was won is given back
 
 
 def test_material_is_for_boards():

@@ -18,11 +18,13 @@ import numpy as np
 import pytest
 
 import headrace
+from headrace import HeadraceError
 from headrace.cli import main
 from headrace.envs.array.namespace import namespace
 from headrace.envs.philox import identify
 from headrace.policy import PolicyKey
-from headrace.train import checkpoint
+from headrace.train import checkpoint, trees
+from headrace.train.checkpoint import CHECKPOINTS, Checkpoints
 from headrace.train.resolve import resolve
 
 COMMAND = [sys.executable, "-m", "headrace"]
@@ -143,8 +145,22 @@ def test_eval(trained: Path, tmp_path: Path) -> None:
     scores = json.loads(told.read_text())
     assert len(scores["returns"]) == 5
     assert scores["mean"] == pytest.approx(np.mean(scores["returns"]))
-    again = run("eval", trained, "--episodes", 5, "--explore")
+    again = run("eval", trained, "--episodes", 5, "--explore", "--checkpoint", "newest")
     assert "exploring" in again.stdout
+
+
+def test_a_policy_of_a_checkpoint(trained: Path) -> None:
+    for path in Checkpoints(trained / CHECKPOINTS).paths():
+        policy = headrace.load_policy(trained, checkpoint=path)
+        kept = checkpoint.read(path).arrays
+        weights = trees.named(policy.params)
+        assert weights
+        for name, weight in weights.items():
+            np.testing.assert_array_equal(weight, kept[f"learner/{name}"])
+    newest = headrace.load_policy(trained, checkpoint="newest")
+    np.testing.assert_array_equal(trees.named(newest.params)[name], weights[name])
+    with pytest.raises(HeadraceError, match=r"absent\.npz is missing"):
+        headrace.load_policy(trained, checkpoint=trained / "absent.npz")
 
 
 def test_a_runs_policy_collects(

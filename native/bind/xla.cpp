@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -105,9 +106,29 @@ XLA_FFI_DEFINE_HANDLER(
     kRunStep, run_step,
     ffi::Ffi::Bind().Ctx<ffi::State<StepPlan>>().RemainingArgs().RemainingRets());
 
+// When a value was known, in microseconds of a clock that only goes forward, from 0 again after 71
+// minutes. The value passes on, so that what needs it comes after the reading.
+ffi::Error read_clock(ffi::AnyBuffer value, ffi::Result<ffi::AnyBuffer> same,
+                      ffi::ResultBufferR0<ffi::U32> microseconds) {
+  if (same->untyped_data() != value.untyped_data()) {
+    __builtin_memcpy(same->untyped_data(), value.untyped_data(), value.size_bytes());
+  }
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  *microseconds->typed_data() =
+      (uint32_t)std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER(
+    kReadClock, read_clock,
+    ffi::Ffi::Bind().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::BufferR0<ffi::U32>>());
+
 }  // namespace
 
 void bind_xla(nb::module_& m) {
+  m.def(
+      "xla_clock", [] { return nb::capsule((void*)kReadClock); },
+      "For jax.ffi.register_ffi_target.");
   m.def(
       "xla_handlers",
       [] {

@@ -26,6 +26,10 @@ class Eval:
         str | None, arg(metavar="random|greedy", help_behavior_hint="(default: the environment's)")
     ] = None
     """Of a run that learnt chess: who it plays against, on python-chess; its score is told."""
+    checkpoint: Annotated[
+        str | None, arg(metavar="FILE|newest", help_behavior_hint="(default: the best policy)")
+    ] = None
+    """The policy of that moment instead."""
     seed: Annotated[int, arg(metavar="N")] = 1_000_000
     """Of the episodes."""
     json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
@@ -43,6 +47,7 @@ class Eval:
             deterministic=not self.explore,
             definition=None if self.definition == "auto" else self.definition,
             opponent=self.opponent,
+            checkpoint=self.checkpoint,
             seed=self.seed,
             json_file=self.json,
             video_file=self.video,

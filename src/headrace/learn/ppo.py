@@ -18,7 +18,7 @@ from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkN
 from headrace.learn.algorithm import Algorithm, Metrics, Rollout
 from headrace.learn.networks import Activation
 from headrace.learn.returns import advantages, discounted_sums, turn_signs
-from headrace.learn.shaping import check_material, material_gain
+from headrace.learn.shaping import check_material, material_shaping
 from headrace.policy import Policy
 
 _SHUFFLE = 32
@@ -61,7 +61,7 @@ class Config:
     scale_rewards: bool = False
     """Whether rewards are divided by the deviation of discounted returns so far."""
     material_weight: float = 0.0
-    """Of a pawn's worth of material won, in the rewards that are learnt from, in chess."""
+    """Of a pawn's worth of material, as the potential that shapes what is learnt from, in chess."""
     network: NetworkName = "auto"
     """"mlp", "conv" for images, "residual" for boards; "auto" goes by the observations."""
     hidden: tuple[int, ...] = (64, 64)
@@ -218,8 +218,10 @@ class Ppo(Algorithm):
         reward, moments = rollout.reward, state.rewards
         sign = turn_signs(ns, rollout.to_play, rollout.next_to_play)
         if config.material_weight:
-            gain = material_gain(ns, rollout.obs, rollout.next_obs, sign)
-            reward = reward + config.material_weight * gain
+            won = material_shaping(
+                ns, rollout.obs, rollout.next_obs, rollout.terminated, sign, config.discount
+            )
+            reward = reward + config.material_weight * won
         if config.scale_rewards:
             ended = rollout.terminated | rollout.truncated
             sums = discounted_sums(reward, ended, config.discount)

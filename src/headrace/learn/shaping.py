@@ -27,6 +27,19 @@ def material(ns: Namespace, obs: Array) -> Array:
     return ahead.sum(axis=(-3, -2)) @ PIECES
 
 
-def material_gain(ns: Namespace, obs: Array, next_obs: Array, sign: Array | float) -> Array:
-    """What each action won, in pawns; `sign` is -1 where the other player sees `next_obs`."""
-    return sign * material(ns, next_obs) - material(ns, obs)
+def material_shaping(
+    ns: Namespace,
+    obs: Array,
+    next_obs: Array,
+    terminated: Array,
+    sign: Array | float,
+    discount: float,
+) -> Array:
+    """What each action won, in pawns; `sign` is -1 where the other player sees `next_obs`.
+
+    γ s Φ(next) - Φ, where Φ is the material that one is ahead, and 0 when the game is over (Ng et
+    al., 1999). So it changes what is learnt first, not what is best: whoever stalemates a player
+    without an army gives back all that he had won.
+    """
+    going_on = 1.0 - ns.to_float(terminated)
+    return discount * going_on * sign * material(ns, next_obs) - material(ns, obs)

@@ -28,6 +28,7 @@ def run_eval(
     deterministic: bool,
     definition: str | None,
     opponent: str | None,
+    checkpoint: str | None,
     seed: int,
     json_file: Path | None,
     video_file: Path | None,
@@ -42,7 +43,7 @@ def run_eval(
     if video_file is not None:
         check_writable(video_file, "--video", (".gif",))
     config = config_from_json(read_config(path), str(path / CONFIG))
-    trained = load_policy(path, deterministic=deterministic)
+    trained = load_policy(path, checkpoint=checkpoint, deterministic=deterministic)
     spec = evaluation_environment(config, definition)
     if opponent is not None:
         from headrace.report.chess_match import play_match
@@ -63,7 +64,8 @@ def run_eval(
     )
     if json_file is not None:
         about = {"env": spec.id, "definition": spec.definitions[0], "opponent": opponent}
-        about |= {"run": str(path), "deterministic": deterministic, "episodes": episodes}
+        about |= {"run": str(path), "checkpoint": checkpoint}
+        about |= {"deterministic": deterministic, "episodes": episodes}
         told |= {"seed": seed, f"{name}s": values.tolist()}
         text = json.dumps(about | told, indent=2) + "\n"
         write_whole(json_file, lambda draft: draft.write_text(text, "utf-8"))

@@ -71,6 +71,8 @@ def train_with(
         seed=int(request.seed),
         definition=kind.definition,
         rung=rung,
+        threads=request.threads,
+        workers=request.workers,
     )
     try:
         trainer.advance(2)

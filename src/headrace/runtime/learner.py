@@ -21,8 +21,7 @@ from headrace.runtime.child import LEARNT, SAVE, SAVED, STOP, Wire
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.shared import SharedMemory
 from headrace.train import checkpoint, trees
-from headrace.train.checkpoint import Checkpoints
-from headrace.train.run_folder import CHECKPOINTS
+from headrace.train.checkpoint import CHECKPOINTS, Checkpoints
 
 _TOLD_EVERY_S = 0.5
 _WAIT_S = 0.05

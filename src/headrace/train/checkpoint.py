@@ -21,6 +21,8 @@ from headrace.errors import HeadraceError
 from headrace.train import trees
 from headrace.train.files import remove_drafts, write_whole
 
+CHECKPOINTS = "checkpoints"
+"""The folder that they are in, in a run's."""
 META = "meta.json"
 FORMAT = 1
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # of zip files: the same state gives the same bytes

@@ -19,6 +19,7 @@ from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Acting, Algorithm, Rollout, State
 from headrace.train.cache import use_cache
+from headrace.train.stopwatch import GENERATION, UPDATE, phase_ended, runs_on, started
 from headrace.train.trainer import Progress
 
 RUNGS = {"native": "native-xla", "array": "xla-fused"}
@@ -74,9 +75,12 @@ class CompiledTrainer:
         assert isinstance(collector, TracedCollector)
         self._collector = collector
         self._iterations = 0
+        self._spent = np.zeros(2)
+        """Seconds in each phase."""
         clock = np.zeros((), np.uint32)
         # All where the environments are, so that the first call's program is every call's.
         self._device = next(iter(jax.tree.leaves(collector.state)[0].devices()))
+        self._timed = runs_on(self._device)
         state = (algorithm.init(seed), collector.state, collector.seen, collector.who, clock)
         self._state = jax.device_put(state, self._device)
         self._program = jax.jit(self._run, donate_argnums=0)
@@ -86,13 +90,14 @@ class CompiledTrainer:
         returns, lengths, sums = [], [], {}
         for first in range(0, iterations, _LONGEST):
             count = min(_LONGEST, iterations - first)
-            self._state, metrics, ends = self._program(self._state, np.int32(count))
+            self._state, metrics, spent, ends = self._program(self._state, np.int32(count))
             total, length = (np.asarray(rows)[:count] for rows in ends)
             ended = length > 0
             returns.append(total[ended])
             lengths.append(length[ended])
             for name, value in metrics.items():
                 sums[name] = sums.get(name, 0.0) + float(value)
+            self._spent += np.asarray(spent)
         self._iterations += iterations
         frames = self._iterations * self.num_envs * self.steps
         config = self.algorithm.config
@@ -103,6 +108,8 @@ class CompiledTrainer:
             episode_returns=np.concatenate(returns),
             episode_lengths=np.concatenate(lengths),
             update_frames=frames * config.epochs,
+            generation_seconds=self._spent[GENERATION] if self._timed else None,
+            update_seconds=self._spent[UPDATE] if self._timed else None,
         )
 
     @property
@@ -127,26 +134,31 @@ class CompiledTrainer:
         self._collector.close()
 
     def _run(self, state: Any, count: Array) -> Any:
-        """`count` iterations; the metrics' sums, and what ended, [_LONGEST, T, N]."""
-        metrics = jax.eval_shape(self._iteration, state)[1]
+        """`count` iterations; the metrics' sums, seconds, and what ended [_LONGEST, T, N]."""
+        metrics = jax.eval_shape(lambda state: self._learnt(*self._collected(state)[:2])[1], state)
         shape = (_LONGEST, self.steps, self.num_envs)
         noted = (jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.int32))
         sums = jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), metrics)
 
         def one(number: Array, carry: Any) -> Any:
-            state, sums, noted = carry
-            state, metrics, ends = self._iteration(state)
+            state, sums, watch, noted = carry
+            state, rollout, ends = self._collected(state)
+            watch, rollout = phase_ended(watch, GENERATION, rollout)
+            state, metrics = self._learnt(state, rollout)
+            watch, metrics = phase_ended(watch, UPDATE, metrics)
             noted = jax.tree.map(
                 lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, number, 0),
                 noted,
                 ends,
             )
-            return state, jax.tree.map(jnp.add, sums, metrics), noted
+            return state, jax.tree.map(jnp.add, sums, metrics), watch, noted
 
-        return lax.fori_loop(0, count, one, (state, sums, noted))
+        watch, count = started(count)
+        state, sums, watch, noted = lax.fori_loop(0, count, one, (state, sums, watch, noted))
+        return state, sums, watch.spent, noted
 
-    def _iteration(self, state: Any) -> Any:
-        """One rollout, and one update."""
+    def _collected(self, state: Any) -> tuple[Any, Rollout, Any]:
+        """T steps of every environment; returns and lengths, 0 where no episode ended."""
         learner, envs, seen, who, clock = state
         envs, seen, (out, action, was, extras) = self._collector.scanned(
             envs, seen, self.algorithm.acting(learner), clock, self.steps, who
@@ -164,7 +176,12 @@ class CompiledTrainer:
             to_play=was.to_play,
             next_to_play=out.next_to_play,
         )
-        learner, metrics = self.algorithm.update(learner, rollout)
         clock = clock + np.uint32(self.steps)
         state = (learner, envs, seen, who, clock)
-        return state, metrics, (out.episode_return, out.episode_length)
+        return state, rollout, (out.episode_return, out.episode_length)
+
+    def _learnt(self, state: Any, rollout: Rollout) -> tuple[Any, Any]:
+        """One update."""
+        learner, *others = state
+        learner, metrics = self.algorithm.update(learner, rollout)
+        return (learner, *others), metrics

@@ -26,6 +26,7 @@ from headrace.learn.replay import Layout, Ring
 from headrace.learn.transitions import transitions
 from headrace.train.cache import use_cache
 from headrace.train.compiled import RUNGS
+from headrace.train.stopwatch import GENERATION, UPDATE, phase_ended, runs_on, started
 from headrace.train.trainer import Progress
 
 _LONGEST = 64
@@ -105,6 +106,8 @@ class CompiledOffPolicyTrainer:
                 f"learning starts at {learning_starts} transitions; the ring holds {capacity}"
             )
         self._iterations = self._made = 0
+        self._spent = np.zeros(2)
+        """Seconds in each phase."""
         clock = np.zeros((), np.uint32)
         begin = _Running(
             algorithm.init(seed),
@@ -117,6 +120,7 @@ class CompiledOffPolicyTrainer:
         self._layout = Layout(self._example(begin))
         # All where the environments are, so that the first call's program is every call's.
         self._device = next(iter(jax.tree.leaves(collector.state)[0].devices()))
+        self._timed = runs_on(self._device)
         ring = self._layout.empty(capacity, seed)
         self._state = jax.device_put(begin._replace(ring=ring), self._device)
         self._program = jax.jit(self._run, donate_argnums=0)
@@ -130,12 +134,13 @@ class CompiledOffPolicyTrainer:
         before = self._made
         for first in range(0, iterations, _LONGEST):
             count = min(_LONGEST, iterations - first)
-            self._state, made, metrics, ends = self._program(self._state, np.int32(count))
+            self._state, made, metrics, spent, ends = self._program(self._state, np.int32(count))
             total, length = (np.asarray(rows)[:count] for rows in ends)
             ended = length > 0
             returns.append(total[ended])
             lengths.append(length[ended])
             self._made += int(made)
+            self._spent += np.asarray(spent)
             for name, value in metrics.items():
                 sums[name] = sums.get(name, 0.0) + float(value)
         self._iterations += iterations
@@ -147,6 +152,8 @@ class CompiledOffPolicyTrainer:
             episode_returns=np.concatenate(returns),
             episode_lengths=np.concatenate(lengths),
             update_frames=self._made * self.algorithm.config.batch_size,
+            generation_seconds=self._spent[GENERATION] if self._timed else None,
+            update_seconds=self._spent[UPDATE] if self._timed else None,
         )
 
     @property
@@ -171,26 +178,31 @@ class CompiledOffPolicyTrainer:
         self._collector.close()
 
     def _run(self, state: _Running, count: Array) -> Any:
-        """`count` iterations: updates made, the metrics' sums, and what ended [_LONGEST, T, N]."""
+        """`count` iterations: updates, the metrics' sums, seconds, what ended [_LONGEST, T, N]."""
         metrics = jax.eval_shape(self._metrics, state)
         sums = jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), metrics)
         shape = (_LONGEST, self.steps, self.num_envs)
         noted = (jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.int32))
 
         def one(number: Array, carry: Any) -> Any:
-            state, made, sums, noted = carry
+            state, made, sums, watch, noted = carry
             state, experience, ends = self._collected(state)
+            watch, experience = phase_ended(watch, GENERATION, experience)
             state = state._replace(ring=self._layout.insert(state.ring, experience))
             updates = jnp.where(state.ring.size >= self._starts, self._updates, 0)
             state, sums = self._learnt(state, updates, sums)
+            watch, sums = phase_ended(watch, UPDATE, sums)
             noted = jax.tree.map(
                 lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, number, 0),
                 noted,
                 ends,
             )
-            return state, made + updates, sums, noted
+            return state, made + updates, sums, watch, noted
 
-        return lax.fori_loop(0, count, one, (state, jnp.int32(0), sums, noted))
+        watch, count = started(count)
+        carry = (state, jnp.int32(0), sums, watch, noted)
+        state, made, sums, watch, noted = lax.fori_loop(0, count, one, carry)
+        return state, made, sums, watch.spent, noted
 
     def _collected(self, state: _Running) -> tuple[_Running, Transitions, Any]:
         """T steps of every environment; returns and lengths, 0 where no episode ended."""

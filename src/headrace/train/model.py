@@ -21,11 +21,15 @@ from headrace.learn.algorithm import Acting, Algorithm
 from headrace.policy import Policy, PolicyKey, action_dtype
 from headrace.train import trees
 from headrace.train.algorithms import make_algorithm
+from headrace.train.checkpoint import CHECKPOINTS, Checkpoints, read
 from headrace.train.files import read_json, write_json, write_whole
 from headrace.train.spaces import space_from_json, space_to_json
 
 MODEL, CARD = "model.safetensors", "model.json"
 FORMAT = 1
+NEWEST = "newest"
+LEARNER = "learner/"
+"""What all that the algorithm knows is named in every trainer's checkpoints."""
 
 
 def save_model(
@@ -118,12 +122,25 @@ class TrainedPolicy:
         return np.packbits(rows.astype(bool), axis=-1, bitorder="little")
 
 
-def load_policy(run: str | Path, *, deterministic: bool = True, seed: int = 0) -> TrainedPolicy:
-    """The best policy of a run folder, as a function of observations. It needs NumPy alone."""
+def load_policy(
+    run: str | Path,
+    *,
+    checkpoint: str | Path | None = None,
+    deterministic: bool = True,
+    seed: int = 0,
+) -> TrainedPolicy:
+    """The best policy of a run folder, as a function of observations. It needs NumPy alone.
+
+    `checkpoint` takes the policy of that moment instead: a file, or "newest".
+    """
     folder = Path(run)
     card = read_card(folder)
     algorithm = make_algorithm(card["algo"], _spec(card), card["hyper_parameters"], str(folder))
-    return TrainedPolicy(algorithm, _read_params(folder, algorithm), card, deterministic, seed)
+    if checkpoint is None:
+        params = _read_params(folder, algorithm)
+    else:
+        params = _params_then(folder, algorithm, checkpoint)
+    return TrainedPolicy(algorithm, params, card, deterministic, seed)
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -150,6 +167,25 @@ def _read_params(folder: Path, algorithm: Algorithm) -> Acting:
         raise HeadraceError(f"{path} is missing") from None
     except (OSError, SafetensorError, HeadraceError) as error:
         raise HeadraceError(f"{path} is damaged: {error}") from error
+
+
+def _params_then(folder: Path, algorithm: Algorithm, checkpoint: str | Path) -> Acting:
+    """Of what the learner was at a checkpoint."""
+    if str(checkpoint) == NEWEST:
+        paths = Checkpoints(folder / CHECKPOINTS).paths()
+        if not paths:
+            raise HeadraceError(f"{folder} has no checkpoint yet")
+        checkpoint = paths[-1]
+    loaded = read(Path(checkpoint))
+    learner = {
+        name.removeprefix(LEARNER): array
+        for name, array in loaded.arrays.items()
+        if name.startswith(LEARNER)
+    }
+    try:
+        return algorithm.acting(trees.filled(algorithm.init(0), learner))
+    except HeadraceError as error:
+        raise HeadraceError(f"{checkpoint} is of another run than {folder}: {error}") from error
 
 
 def _spec(card: dict[str, Any]) -> EnvSpec:

@@ -20,17 +20,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from headrace.errors import HeadraceError
-from headrace.train.checkpoint import Checkpoints
+from headrace.train.checkpoint import CHECKPOINTS, Checkpoints
 from headrace.train.config import RunConfig
 from headrace.train.files import DRAFT, read_json, remove_drafts, write_json
 
-CONFIG, RESULT, CHECKPOINTS, CURVE, VIDEO = (
-    "config.json",
-    "result.json",
-    "checkpoints",
-    "curve.svg",
-    "video.gif",
-)
+CONFIG, RESULT, CURVE, VIDEO = "config.json", "result.json", "curve.svg", "video.gif"
 FORMAT = 1
 
 

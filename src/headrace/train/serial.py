@@ -58,11 +58,14 @@ class SerialTrainer:
         seed: int = 0,
         definition: str = "gym",
         rung: str | None = None,
+        threads: int | None = None,
+        workers: int | None = None,
         updates: int | None = None,
         replay_size: int = 100_000,
         learning_starts: int = 1000,
     ):
-        """`rung` None takes the definition's; any that takes a policy will do.
+        """`rung` None takes the definition's; any that takes a policy will do, with as many
+        `threads` or `workers` as it would have by itself, or these.
 
         The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`.
         """
@@ -72,7 +75,9 @@ class SerialTrainer:
         self.num_envs, self.steps = num_envs, steps
         self._rung = rung_class(rung or RUNGS[definition])
         policy = algorithm.policy(library_of(self._rung) or "numpy")
-        self._request = Request(spec, num_envs, steps, policy, seed)
+        self._request = Request(
+            spec, num_envs, steps, policy, seed, threads=threads, workers=workers
+        )
         self._collector: Collector = self._rung(self._request)
         self._learn: Learner
         if algorithm.on_policy:
