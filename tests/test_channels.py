@@ -77,6 +77,7 @@ def test_draws_are_uniform_and_depend_on_seed_and_batch_alone():
 
 
 def test_draws_are_those_of_the_replay_inside_a_program():
+    from headrace.envs.array.namespace import namespace
     from headrace.learn import chance
 
     ring, seed = new_ring(100), (7 << 32) + 5
@@ -86,7 +87,9 @@ def test_draws_are_those_of_the_replay_inside_a_program():
     into = {field.name: field.rows(30) for field in FIELDS}
     ring.reader(into, 10, seed).sample(4)
     words = [
-        np.asarray(chance.words(chance.seed_words(seed), np.uint32(batch), chance.REPLAY, 10))
+        chance.words(
+            namespace("numpy"), chance.seed_words(seed), np.uint32(batch), chance.REPLAY, 10
+        )
         for batch in (4, 5, 6)
     ]
     np.testing.assert_array_equal(into["number"], np.concatenate(words) % 60)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from headrace.report.training import train
-from headrace.runtime import updates
+from headrace.runtime import xla_updates
 from headrace.train import checkpoint, trees
 from headrace.train.config import environment
 from headrace.train.resolve import resolve
@@ -77,7 +77,7 @@ def test_a_dispatch_of_several_updates_is_as_many_updates():
         **{k: generator.uniform(-1, 1, (3, 8, *v)).astype(np.float32) for k, v in shapes.items()}
     )
     state = algorithm.init(1)
-    together = updates.one_device(algorithm)(algorithm.init(1), batches)
+    together = xla_updates.one_device(algorithm)(algorithm.init(1), batches)
     one_by_one = jax.jit(algorithm.update)
     for k in range(3):
         state, _ = one_by_one(state, jax.tree.map(lambda rows, k=k: rows[k], batches))

@@ -18,7 +18,8 @@ from headrace.learn.actor_critic import BoardActorCritic
 from headrace.learn.algorithm import Rollout
 from headrace.learn.convolution import Residual
 from headrace.learn.normaliser import Moments
-from headrace.learn.ppo import Config, Ppo, Samples
+from headrace.learn.ppo import Config, Ppo
+from headrace.learn.ppo_samples import Samples, next_values, order, samples
 from headrace.policy import PolicyKey
 from headrace.train.experience import rollout_of
 
@@ -131,10 +132,10 @@ def test_an_update_is_the_optimisers_steps_on_each_minibatch_in_turn():
     algorithm = ppo("CartPole-v1", learning_rate=0.01, max_grad_norm=0.3)
     state, experience = algorithm.init(2), rollout(ppo("CartPole-v1"))
     after, _ = jax.jit(algorithm.update)(state, experience)
-    _, samples = jax.jit(algorithm._samples)(state, experience)
-    order, blocks = algorithm._order(state, experience.reward.size)
+    _, found = samples(NS, algorithm, state, experience)
+    dealt, blocks = order(NS, algorithm, state, experience.reward.size)
     assert blocks == experience.reward.size
-    flat = jax.tree.map(lambda rows: rows.reshape((-1, *rows.shape[2:])), samples)
+    flat = jax.tree.map(lambda rows: rows.reshape((-1, *rows.shape[2:])), found)
     theirs = optax.chain(optax.clip_by_global_norm(0.3), optax.adam(0.01))
 
     @jax.jit
@@ -144,7 +145,7 @@ def test_an_update_is_the_optimisers_steps_on_each_minibatch_in_turn():
         return optax.apply_updates(params, change), moments
 
     params, moments = state.params, jax.jit(theirs.init)(state.params)
-    for chosen in np.asarray(order):
+    for chosen in dealt:
         part = jax.tree.map(lambda rows, chosen=chosen: np.asarray(rows)[chosen], flat)
         params, moments = one(params, moments, part)
     jax.tree.map(
@@ -158,13 +159,14 @@ def test_every_epoch_deals_out_every_block_once(size):
     orders = []
     for rollouts in (0, 1):
         state = algorithm.init(0)._replace(rollouts=np.uint32(rollouts))
-        order, blocks = algorithm._order(state, size)
+        dealt, blocks = order(JAX, algorithm, state, size)
         assert size % blocks == 0
         assert blocks <= max(size, 4096)
-        for epoch in np.asarray(order).reshape(2, -1):
+        np.testing.assert_array_equal(dealt, order(NS, algorithm, state, size)[0])
+        for epoch in np.asarray(dealt).reshape(2, -1):
             np.testing.assert_array_equal(np.sort(epoch), np.arange(blocks))
-        orders += list(np.asarray(order).reshape(2, -1))
-    assert len({order.tobytes() for order in orders}) == 4
+        orders += list(np.asarray(dealt).reshape(2, -1))
+    assert len({one.tobytes() for one in orders}) == 4
 
 
 def test_what_was_cut_off_is_valued_by_what_followed_and_all_else_by_the_next_row():
@@ -175,7 +177,8 @@ def test_what_was_cut_off_is_valued_by_what_followed_and_all_else_by_the_next_ro
     )
     assert made.truncated[:-1].any()
     assert made.terminated.any()
-    got = np.asarray(algorithm._next_values(state, made))
+    got = next_values(NS, algorithm, state, made)
+    np.testing.assert_allclose(next_values(JAX, algorithm, state, made), got, rtol=1e-5, atol=1e-5)
     flat = made.next_obs.reshape(-1, 4)
     network = algorithm.network.values(NS, state.params, flat).reshape(got.shape)
     for t, env in np.ndindex(*got.shape):

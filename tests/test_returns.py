@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Returns against the definitions, written as plain recursions; moments against NumPy's."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -33,8 +32,9 @@ def brute_force(t, env, reward, value, next_value, terminated, truncated, to_pla
     return total
 
 
+@pytest.mark.parametrize("library", ["numpy", "jax"])
 @pytest.mark.parametrize("players", [1, 2])
-def test_advantages_are_the_sums_that_define_them(players):
+def test_advantages_are_the_sums_that_define_them(players, library):
     reward, value, next_value, terminated, truncated = rows()
     chance = np.random.default_rng(3)
     to_play = chance.integers(players, size=(T, N)).astype(np.uint8)
@@ -42,10 +42,10 @@ def test_advantages_are_the_sums_that_define_them(players):
     args = reward, value, next_value, terminated, truncated, to_play, next_to_play
     wanted = [[brute_force(t, env, *args) for env in range(N)] for t in range(T)]
     turns = (to_play, next_to_play) if players == 2 else (None, None)
-    sign = turn_signs(namespace("jax"), *turns)
-    got = advantages(
-        *map(jnp.asarray, (reward, terminated, truncated, value, next_value)), sign, GAMMA, LAMBDA
-    )
+    ns = namespace(library)
+    given = map(ns.xp.asarray, (reward, terminated, truncated, value, next_value))
+    got = advantages(ns, *given, turn_signs(ns, *turns), GAMMA, LAMBDA)
+    assert got.dtype == np.float32
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
@@ -58,12 +58,14 @@ def test_by_turns_a_won_game_is_worth_one_to_the_winner_and_minus_one_to_the_los
     terminated[-1] = True
     zero = np.zeros((steps, 1), np.float32)
     to_play = (np.arange(steps) % 2).astype(np.uint8)[:, None]
-    sign = turn_signs(namespace("jax"), to_play, 1 - to_play)
-    got = advantages(*map(jnp.asarray, (reward, terminated, zero > 0, zero, zero)), sign, 1.0, 1.0)
+    ns = namespace("numpy")
+    sign = turn_signs(ns, to_play, 1 - to_play)
+    got = advantages(ns, reward, terminated, zero > 0, zero, zero, sign, 1.0, 1.0)
     np.testing.assert_allclose(got[:, 0], [-1, 1, -1, 1, -1, 1])
 
 
-def test_discounted_sums_begin_anew_with_each_episode():
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_discounted_sums_begin_anew_with_each_episode(library):
     reward, _, _, terminated, truncated = rows()
     ended, wanted = terminated | truncated, np.zeros((T, N))
     for env in range(N):
@@ -73,7 +75,9 @@ def test_discounted_sums_begin_anew_with_each_episode():
             wanted[t, env] = running
             if ended[t, env]:
                 running = 0.0
-    got = discounted_sums(jnp.asarray(reward), jnp.asarray(ended), GAMMA)
+    ns = namespace(library)
+    got = discounted_sums(ns, ns.xp.asarray(reward), ns.xp.asarray(ended), GAMMA)
+    assert got.dtype == np.float32
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 

@@ -62,12 +62,18 @@ def test_calls_do_not_matter() -> None:
     assert same(trainers[0].state, trainers[1].state)
 
 
-def test_native_environments_go_on_where_they_were() -> None:
+@pytest.mark.parametrize("learner", ["xla", "host"])
+def test_native_environments_go_on_where_they_were(learner: Any) -> None:
     spec = cartpole()
 
     def trainer() -> SerialTrainer:
         return SerialTrainer(
-            ppo.Ppo(spec, SMALL_PPO), spec, num_envs=4, steps=8, definition="native"
+            ppo.Ppo(spec, SMALL_PPO),
+            spec,
+            num_envs=4,
+            steps=8,
+            definition="native",
+            learner=learner,
         )
 
     whole, first, second = trainer(), trainer(), trainer()

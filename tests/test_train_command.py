@@ -70,7 +70,7 @@ def trained(_one_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[0] == f"CartPole-v1 (ppo, compiled, native, seed 0) into {folder}"
+    assert lines[0] == f"CartPole-v1 (ppo, serial, native, seed 0) into {folder}"
     assert lines[1].startswith("512 steps | ")
     assert lines[-1].startswith("done after 2,048 environment steps, ")
     return folder
@@ -205,10 +205,11 @@ def killed(folder: Path, how: signal.Signals, *arguments: str) -> tuple[int, str
 LONG = [*SMALL, "--total-steps", "8192", "--seed", "3", "--checkpoint-every", "0.02"]
 
 
-def test_a_killed_run_continues_bit_for_bit(tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run("train", "CartPole-v1", *LONG, "--quiet", "--out", whole).returncode == 0
-    code, _ = killed(parts, signal.SIGKILL, *LONG)
+@pytest.mark.parametrize("mode", ["serial", "compiled"])
+def test_a_killed_run_continues_bit_for_bit(mode: str, tmp_path: Path) -> None:
+    whole, parts, flags = tmp_path / "whole", tmp_path / "parts", (*LONG, "--mode", mode)
+    assert run("train", "CartPole-v1", *flags, "--quiet", "--out", whole).returncode == 0
+    code, _ = killed(parts, signal.SIGKILL, *flags)
     assert code == -signal.SIGKILL
     assert not same_state(whole, parts)
     done = run("resume", parts, "--no-plot")
@@ -281,6 +282,9 @@ WRONG = [
     (["train", "CartPole-v1", "--learning-rate", "-1"], "learning_rate is -1.0; it must be more"),
     (["train", "CartPole-v1", "--total-steps", "0"], "total_steps is 0; it must be a whole"),
     (["train", "CartPole-v1", "--mode", "compiled", "--definition", "gym"], "or serial"),
+    (["train", "CartPole-v1", "--mode", "compiled", "--learner", "host"], "learns by XLA"),
+    (["train", "Pendulum-v1", "--algo", "sac", "--learner", "host"], "--learner xla"),
+    (["train", "Chess-v0", "--learner", "host"], "dense layers"),
     (["train", "Memory-v0", "--definition", "gym"], "has only: array, native"),
     (["train", "CartPole-v1", "--set", "seed=3"], "--set seed: that is --seed"),
     (["train", "CartPole-v1", "--config", "no.json"], "--config no.json: cannot be read"),
@@ -351,7 +355,7 @@ def test_a_terminal_shows_the_run(tmp_path: Path) -> None:
     terminal, other_end = pty.openpty()
     settings = {"TERM": "xterm", "COLUMNS": "100", "LINES": "40", "PYTHONIOENCODING": "utf-8"}
     process = subprocess.Popen(
-        [*COMMAND, "train", "CartPole-v1", *SMALL, "--total-steps", "2048"],
+        [*COMMAND, "train", "CartPole-v1", *SMALL, "--total-steps", "2048", "--mode", "compiled"],
         stdin=other_end, stdout=other_end, stderr=other_end, cwd=tmp_path,
         env=os.environ | settings,
     )  # fmt: skip

@@ -47,9 +47,9 @@ SETTINGS = {
         1.05,
     ),
     "ppo-cartpole": Setting(
-        ("--num-envs", "64", "--steps", "32", "--epochs", "4", "--learning-rate", "2e-3",
+        ("--num-envs", "32", "--steps", "32", "--epochs", "6", "--learning-rate", "1e-3",
          "--discount", "0.98", "--trace", "0.8", "--evaluation-every", "4096"),
-        ("--samplers", "1"),
+        ("--samplers", "1", "--staleness", "2"),
         (),
         Contestant("Sample Factory", "sample_factory", "sample_factory_until.py"),
         0.25,

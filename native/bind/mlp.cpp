@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "parts.hpp"
 #include "team.hpp"
+#include "thread_scratch.hpp"
 #include "xla/ffi/api/ffi.h"
 
 namespace headrace::bind {
@@ -19,20 +19,6 @@ namespace {
 
 namespace nb = nanobind;
 namespace ffi = xla::ffi;
-
-// Memory of a thread's own, which grows and stays: fresh pages would cost more than the work.
-void* scratch(size_t bytes) {
-  struct Free {
-    void operator()(char* memory) const { ::operator delete(memory, std::align_val_t(64)); }
-  };
-  thread_local std::unique_ptr<char, Free> memory;
-  thread_local size_t size = 0;
-  if (bytes > size) {
-    memory.reset((char*)::operator new(bytes, std::align_val_t(64)));
-    size = bytes;
-  }
-  return memory.get();
-}
 
 // Several networks of the same form over the same rows, which are divided among threads as well
 // where there are more of those. (So sums over rows depend on the number of threads; on their

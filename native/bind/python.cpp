@@ -246,6 +246,7 @@ NB_MODULE(_native, m) {
   bind_draws(m);
   bind_limits(m);
   bind_mlp(m);
+  bind_ppo(m);
   bind_xla(m);
 }
 

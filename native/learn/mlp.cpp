@@ -2,20 +2,18 @@
 // Compiled for float32, and once more, with AVX512_BF16, for bfloat16 between hidden layers.
 #include "mlp.hpp"
 
+#include "activations.hpp"
 #include "matmul.hpp"
+#include "scratch.hpp"
 
 namespace headrace::HEADRACE_ISA {
 
 namespace {
 
 #if defined(__AVX512BF16__)
-constexpr bool kNarrow = true;
 using Between = Bfloat16;
-using Hidden = uint16_t;
 #else
-constexpr bool kNarrow = false;
 using Between = Float32;
-using Hidden = float;
 #endif
 constexpr int kPair = kNarrow ? 2 : 1;  // numbers in an element of the summed dimension
 
@@ -30,17 +28,6 @@ int widest(const DenseLayer* layers, int depth) {
   return wide(most);
 }
 
-// Memory that is given out piece by piece.
-struct Scratch {
-  char* at;
-  template <class T>
-  T* take(int64_t count) {
-    char* piece = at;
-    at += (count * (int64_t)sizeof(T) + 63) / 64 * 64;
-    return (T*)piece;
-  }
-};
-
 bool between(int l, int depth) { return l > 0 && l < depth - 1; }
 
 // ---- from float32 to what products between hidden layers take, and back ----
@@ -50,7 +37,6 @@ HEADRACE_STATIC __m512i to_pairs(__m256i even, __m256i odd) {
   return _mm512_or_si512(_mm512_cvtepu16_epi32(even),
                          _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
 }
-HEADRACE_STATIC __m256i narrow(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
 
 // By rows: [rows, columns] numbers in order.
 void narrow_rows(const float* from, int64_t count, uint16_t* to) {
@@ -76,15 +62,7 @@ void pair_rows(const uint16_t* from, int rows, int columns, uint32_t* to) {
       _mm512_storeu_si512(to, to_pairs(_mm256_loadu_si256((const __m256i*)at), odd));
     }
 }
-HEADRACE_STATIC __m512 load(const uint16_t* from) {
-  const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)from));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
-}
-HEADRACE_STATIC void keep(uint16_t* to, __m512 v) { _mm256_storeu_si256((__m256i*)to, narrow(v)); }
 #endif
-HEADRACE_STATIC __m512 load(const float* from) { return _mm512_loadu_ps(from); }
-HEADRACE_STATIC void keep(float* to, __m512 v) { _mm512_storeu_ps(to, v); }
-
 // The weights of one layer, packed for x times them.
 void* pack_layer(const DenseLayer& layer, bool narrow_them, Scratch& scratch) {
   auto* packed = scratch.take<uint32_t>((int64_t)(layer.in + 1) * wide(layer.out));
@@ -122,31 +100,6 @@ void* pack_layer_transposed(const DenseLayer& layer, int first, bool narrow_them
 }
 
 // ---- what is done to a block between two products ----
-
-// sums = max(sums + bias, 0), also kept in `hidden`.
-void rectify(float* sums, const float* bias, int rows, int columns, Hidden* hidden) {
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; j += 16) {
-      float* at = sums + (int64_t)i * columns + j;
-      const __m512 v = _mm512_add_ps(_mm512_loadu_ps(at), _mm512_loadu_ps(bias + j));
-      const __m512 positive = _mm512_max_ps(_mm512_setzero_ps(), v);  // a NaN stays one
-      _mm512_storeu_ps(at, positive);
-      if ((void*)hidden != (void*)sums) keep(hidden + (int64_t)i * columns + j, positive);
-    }
-}
-
-// gradient = 0 where the layer was; what is left is added to the bias's.
-void rectify_gradient(float* gradient, const Hidden* hidden, int rows, int columns, float* bias) {
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; j += 16) {
-      float* at = gradient + (int64_t)i * columns + j;
-      const __m512 was = load(hidden + (int64_t)i * columns + j);
-      const __mmask16 active = _mm512_cmp_ps_mask(was, _mm512_setzero_ps(), _CMP_GT_OQ);
-      const __m512 v = _mm512_maskz_loadu_ps(active, at);
-      _mm512_storeu_ps(at, v);
-      if (bias) _mm512_storeu_ps(bias + j, _mm512_add_ps(_mm512_loadu_ps(bias + j), v));
-    }
-}
 
 void add_bias(float* out, const float* bias, int rows, int columns) {
   for (int i = 0; i < rows; ++i)
@@ -203,7 +156,7 @@ void forward(const MlpForward& job) {
       if (last)
         add_bias(to, layer.bias, rows, layer.out);
       else
-        rectify(to, layer.bias, rows, layer.out, hidden);
+        (job.tanh ? squash : rectify)(to, layer.bias, rows, layer.out, hidden);
       x = to;
       narrow_x = hidden;
     }
@@ -281,7 +234,8 @@ void backward(const MlpBackward& job) {
         else
           matmul<Float32, true, false>(rows, layer.in, layer.out, gradient, layer.out, packed[l],
                                        (ptrdiff_t)32 * layer.out, 32, to, layer.in);
-        rectify_gradient(to, hidden, rows, layer.in, params ? job.bias_gradient[l - 1] : nullptr);
+        (job.tanh ? squash_gradient : rectify_gradient)(
+            to, hidden, rows, layer.in, params ? job.bias_gradient[l - 1] : nullptr);
         gradient = to;
       }
       if (params && l < depth - 1 && !narrow_them)

@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-// y = x weight + bias, weight [in, out] by rows. All but the last of a network's two or more are
-// rectified, and their widths are multiples of 32.
+// y = x weight + bias, weight [in, out] by rows. All but the last of a network's two or more have
+// an activation behind them, rectified or tanh, and widths that are multiples of 32.
 struct DenseLayer {
   const float* weight;
   const float* bias;
@@ -20,8 +20,9 @@ struct MlpForward {
   const DenseLayer* layers;
   int depth;
   int64_t rows;
-  const float* x;       // [rows, in of the first]
-  float* out;           // [rows, out of the last]
+  const float* x;  // [rows, in of the first]
+  float* out;      // [rows, out of the last]
+  bool tanh;
   void* const* hidden;  // depth - 1 arrays [rows, out] of `Mlp::hidden_bytes` a number; or null
   void* scratch;        // `Mlp::scratch_bytes`, 64-aligned
 };
@@ -31,6 +32,7 @@ struct MlpBackward {
   int depth;
   int64_t rows;
   const float* x;
+  bool tanh;
   const void* const* hidden;  // as the forward pass left them
   const float* out_gradient;
   float* x_gradient;  // [rows, in - first_input]: of the inputs from that one on; or null

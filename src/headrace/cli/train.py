@@ -20,6 +20,8 @@ from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
 from headrace.cli.arguments import option
 from headrace.errors import HeadraceError
 
+_DECIDING = ("algo", "preset", "mode", "definition", "learner")
+"""Flags that decide on others' defaults."""
 _SWITCHES = ("--quiet", "--video", "--no-plot")
 """Flags that no value follows."""
 
@@ -49,6 +51,9 @@ class Train:
     async: samplers and learner in processes of their own."""
     definition: Literal["auto", "native", "array", "gym"] = "auto"
     """Which definition of the environment."""
+    learner: Literal["auto", "host", "xla"] = "auto"
+    """What updates are made by. host: NumPy and native code, which begin at once; PPO with dense
+    layers. xla: compiled programs."""
     set: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="NAME=VALUE")] = ()
     """An option of the environment, or max_episode_steps; give it again for another."""
     config: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
@@ -101,8 +106,8 @@ def train_command(arguments: Sequence[str]) -> type[Train]:
 def _peek(arguments: Sequence[str]) -> dict[str, Any]:
     """Those arguments that decide on the others."""
     reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for name in ("--algo", "--preset", "--mode", "--definition"):
-        reader.add_argument(name)
+    for name in _DECIDING:
+        reader.add_argument(f"--{name}")
     reader.add_argument("--config", type=Path)
     reader.add_argument("--set", action="append", default=[])
     with contextlib.suppress(argparse.ArgumentError, SystemExit):
@@ -126,7 +131,7 @@ def _first_positional(arguments: Sequence[str]) -> str | None:
 
 def _chosen(given: dict[str, Any]) -> dict[str, Any]:
     """As `resolve` takes it."""
-    out = {name: given.get(name) for name in ("algo", "preset", "mode", "definition")}
+    out = {name: given.get(name) for name in _DECIDING}
     out = {name: None if value == "auto" else value for name, value in out.items()}
     options = dict(option(text) for text in given.get("set") or ())
     clash = sorted({"seed", "num_envs", "steps"} & set(options))

@@ -7,9 +7,11 @@ Who made the experience, and in which process the learner runs, is nowhere to be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from headrace.envs.spec import EnvSpec
+from headrace.errors import HeadraceError
 from headrace.policy import Array, Policy
 
 State = Any
@@ -92,3 +94,12 @@ class Algorithm(ABC):
     @abstractmethod
     def update(self, state: State, experience: Any) -> tuple[State, Metrics]:
         """Learn from one rollout, or from one batch of transitions."""
+
+    @property
+    def prefers_host(self) -> bool:
+        """Whether `host_update` is the faster one, however long the run."""
+        return False
+
+    def host_update(self) -> Callable[[State, Any], tuple[State, Metrics]]:
+        """What `update` does, to rounding, in NumPy arrays and without JAX; raises if it cannot."""
+        raise HeadraceError(f"{self.name} learns by XLA only: --learner xla")

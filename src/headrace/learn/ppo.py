@@ -3,28 +3,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import gymnasium
 import numpy as np
 
-from headrace.envs.array.namespace import Array, namespace
+from headrace.envs.array.namespace import Array, Namespace, namespace
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn import adam, chance, normaliser
-from headrace.learn.actor import ActorCriticActing, ActorCriticPolicy, distribution, seen
+from headrace.learn.actor import ActorCriticActing, ActorCriticPolicy, distribution
 from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkName, actor_critic
 from headrace.learn.algorithm import Algorithm, Metrics, Rollout
-from headrace.learn.networks import Activation
-from headrace.learn.returns import advantages, discounted_sums, turn_signs
-from headrace.learn.shaping import check_material, material_shaping
+from headrace.learn.networks import Activation, Mlp
+from headrace.learn.ppo_samples import Samples, order, samples
+from headrace.learn.shaping import check_material
 from headrace.policy import Policy
 
-_SHUFFLE = 32
-"""The stream of the learner's random words that orders samples."""
-_FINEST = 4096
-"""Samples up to which each is shuffled by itself."""
+_SMALL = 64
+"""Width of layers up to which the host's own update is the faster one, as measured."""
 
 METRICS = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clipped")
 """What an update tells: means over its minibatches."""
@@ -103,19 +101,6 @@ class PpoState(NamedTuple):
     """How many were learnt from: one word."""
 
 
-class Samples(NamedTuple):
-    """What is learnt from, in the order of a rollout, and then in minibatches."""
-
-    obs: Array
-    action: Array
-    """As the distribution has it: from 0, or before it is taken to the environment's range."""
-    log_prob: Array
-    """When it was chosen."""
-    advantage: Array
-    value_target: Array
-    mask: Array | None
-
-
 class Ppo(Algorithm):
     """PPO for one environment; a sample's ratio is to the policy that chose its action."""
 
@@ -172,19 +157,15 @@ class Ppo(Algorithm):
         import jax
         import jax.numpy as jnp
 
-        config, rollout = self.config, experience
-        state, samples = self._samples(state, rollout)
-        size = rollout.reward.size
-        left = 1.0
-        if config.anneal_steps:
-            done = state.rollouts.astype(jnp.float32) * (size / config.anneal_steps)
-            left = jnp.maximum(1 - done, 0)
-        order, blocks = self._order(state, size)
+        config, ns, size = self.config, namespace("jax"), experience.reward.size
+        state, found = samples(ns, self, state, experience)
+        left = self.left(ns, state, size)
+        chosen_blocks, blocks = order(ns, self, state, size)
 
         def shaped(rows: Array) -> Array:  # [T, N, ...] to [blocks, samples of a block, ...]
             return rows.reshape((blocks, -1, *rows.shape[2:]))
 
-        in_blocks = jax.tree.map(shaped, samples)
+        in_blocks = jax.tree.map(shaped, found)
 
         def one(carry: Any, chosen: Array) -> Any:
             params, moments = carry
@@ -195,10 +176,31 @@ class Ppo(Algorithm):
             gradient = jax.tree.map(lambda leaf: leaf * shorter, gradient)
             return adam.step(params, moments, gradient, config.learning_rate * left), metrics
 
-        (params, moments), metrics = jax.lax.scan(one, (state.params, state.adam), order)
+        (params, moments), metrics = jax.lax.scan(one, (state.params, state.adam), chosen_blocks)
         means: Metrics = dict(zip(METRICS, metrics.mean(axis=0), strict=True))
         state = state._replace(params=params, adam=moments, rollouts=state.rollouts + 1)
         return state, means
+
+    @property
+    def prefers_host(self) -> bool:
+        """For small networks of dense layers, where the native core takes their steps."""
+        from headrace.learn.ppo_host import has_native
+
+        body = self.network.body
+        return isinstance(body, Mlp) and has_native(body) and max(body.hidden) <= _SMALL
+
+    def host_update(self) -> Callable[[PpoState, Rollout], tuple[PpoState, Metrics]]:
+        """For networks of dense layers."""
+        from headrace.learn.ppo_host import HostUpdate
+
+        return HostUpdate(self)
+
+    def left(self, ns: Namespace, state: PpoState, size: int) -> Array | float:
+        """The part of learning rate and clip that is left before a rollout of so many samples."""
+        if not self.config.anneal_steps:
+            return 1.0
+        done = state.rollouts.astype(np.float32) * np.float32(size / self.config.anneal_steps)
+        return ns.xp.maximum(1 - done, 0)
 
     @property
     def steps_per_update(self) -> int:
@@ -211,82 +213,6 @@ class Ppo(Algorithm):
             raise HeadraceError(
                 f"{size} samples do not divide into {self.config.minibatches} minibatches"
             )
-
-    def _samples(self, state: PpoState, rollout: Rollout) -> tuple[PpoState, Samples]:
-        """With advantages, and what the normalisers have learnt from the rollout."""
-        ns, config = namespace("jax"), self.config
-        reward, moments = rollout.reward, state.rewards
-        sign = turn_signs(ns, rollout.to_play, rollout.next_to_play)
-        if config.material_weight:
-            won = material_shaping(
-                ns, rollout.obs, rollout.next_obs, rollout.terminated, sign, config.discount
-            )
-            reward = reward + config.material_weight * won
-        if config.scale_rewards:
-            ended = rollout.terminated | rollout.truncated
-            sums = discounted_sums(reward, ended, config.discount)
-            moments = normaliser.add(ns, moments, sums)
-            reward = normaliser.scaled(ns, moments, reward)
-        value = rollout.extras["value"]
-        advantage = advantages(
-            reward,
-            rollout.terminated,
-            rollout.truncated,
-            value,
-            self._next_values(state, rollout),
-            sign,
-            config.discount,
-            config.trace,
-        )
-        samples = Samples(
-            obs=seen(ns, state.observations, rollout.obs),
-            action=self._as_drawn(rollout),
-            log_prob=rollout.extras["log_prob"],
-            advantage=advantage,
-            value_target=advantage + value,
-            mask=rollout.mask,
-        )
-        # What the policy saw is what is learnt from; the next rollout sees the new moments.
-        if config.normalise_observations:
-            state = state._replace(observations=normaliser.add(ns, state.observations, rollout.obs))
-        return state._replace(rewards=moments), samples
-
-    def _next_values(self, state: PpoState, rollout: Rollout) -> Array:
-        """V(next) [T, N]: the values of the next row, but where an episode was cut off."""
-        import jax
-        import jax.numpy as jnp
-
-        ns = namespace("jax")
-
-        def values(obs: Array) -> Array:
-            flat = obs.reshape((-1, *obs.shape[2:]))
-            value = self.network.values(ns, state.params, seen(ns, state.observations, flat))
-            return value.reshape(obs.shape[:2])
-
-        value, cut = rollout.extras["value"], rollout.truncated[:-1]
-        last = values(rollout.next_obs[-1:])
-        # Those whose value counts though no row holds it are rare: compute all, or none.
-        earlier = jax.lax.cond(
-            cut.any(),
-            lambda: jnp.where(cut, values(rollout.next_obs[:-1]), value[1:]),
-            lambda: value[1:],
-        )
-        return jnp.concatenate([earlier, last])
-
-    def _order(self, state: PpoState, size: int) -> tuple[Array, int]:
-        """Which blocks are in each minibatch [epochs * minibatches, ...], and how many there are.
-
-        Blocks are consecutive samples; in each epoch they are dealt out anew.
-        """
-        import jax.numpy as jnp
-
-        config, blocks = self.config, size
-        self.check_size(size)
-        while blocks > _FINEST and blocks % 2 == 0 and (blocks // 2) % config.minibatches == 0:
-            blocks //= 2
-        words = chance.words(state.seed, state.rollouts, _SHUFFLE, config.epochs * blocks)
-        order = jnp.argsort(words.reshape((config.epochs, blocks)), axis=1)
-        return order.reshape((config.epochs * config.minibatches, -1)), blocks
 
     def _loss(
         self, params: ActorCriticParams, part: Samples, left: Array | float
@@ -312,9 +238,3 @@ class Ppo(Algorithm):
         kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimate: unbiased, never below 0
         clipped = (jnp.abs(ratio - 1) > clip).mean()
         return loss, jnp.stack([policy_loss, value_loss, entropy, kl, clipped])
-
-    def _as_drawn(self, rollout: Rollout) -> Array:
-        space = self.spec.action_space
-        if isinstance(space, gymnasium.spaces.Discrete):
-            return rollout.action.astype(np.int32) - int(space.start)
-        return rollout.extras["drawn"]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headrace.envs.array.namespace import Array
+from headrace.envs.array.namespace import Array, namespace
 from headrace.learn import chance
 from headrace.learn.algorithm import Transitions
 
@@ -128,7 +128,7 @@ class Layout:
         import jax.numpy as jnp
 
         # The remainder favours small rows by less than capacity / 2^32.
-        word = chance.words(ring.seed, ring.draws, chance.REPLAY, count)
+        word = chance.words(namespace("jax"), ring.seed, ring.draws, chance.REPLAY, count)
         rows = (word % ring.size.astype(np.uint32)).astype(np.int32)
         numbers, raw = (
             jnp.asarray(matrix).at[rows].get(mode="promise_in_bounds")

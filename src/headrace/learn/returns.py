@@ -25,6 +25,7 @@ def turn_signs(ns: Namespace, to_play: Array | None, next_to_play: Array | None)
 
 
 def advantages(
+    ns: Namespace,
     reward: Array,
     terminated: Array,
     truncated: Array,
@@ -34,16 +35,13 @@ def advantages(
     discount: float,
     trace: float,
 ) -> Array:
-    """GAE (Schulman et al., 2016), [T, N]; `trace` is λ. JAX arrays.
+    """GAE (Schulman et al., 2016), [T, N]; `trace` is λ.
 
     `next_value` is of what followed each action, before any reset; where the rules ended the
     episode it does not count. A return is an advantage plus its value.
     """
-    import jax
-    import jax.numpy as jnp
-
-    going_on = 1.0 - terminated
-    unbroken = 1.0 - (terminated | truncated)
+    going_on = 1 - ns.to_float(terminated)
+    unbroken = 1 - ns.to_float(terminated | truncated)
     error = reward + discount * going_on * sign * next_value - value
     weight = discount * trace * unbroken * sign
 
@@ -52,24 +50,22 @@ def advantages(
         advantage = error + weight * after
         return advantage, advantage
 
-    return jax.lax.scan(backwards, jnp.zeros_like(error[0]), (error, weight), reverse=True)[1]
+    return ns.scan(backwards, ns.xp.zeros_like(error[0]), (error, weight), reverse=True)
 
 
-def discounted_sums(reward: Array, ended: Array, discount: float) -> Array:
+def discounted_sums(ns: Namespace, reward: Array, ended: Array, discount: float) -> Array:
     """The discounted sums [T, N] of an episode's rewards up to each step, from the batch's first.
 
     What their spread is, rewards are scaled by: they need no value, and nothing of the batch
-    before, at the price of starting from 0 with every batch. JAX arrays.
+    before, at the price of starting from 0 with every batch.
     """
-    import jax
-    import jax.numpy as jnp
 
     def onwards(before: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         reward, ended = row
         total = discount * before + reward
-        return jnp.where(ended, 0.0, total), total
+        return ns.xp.where(ended, 0.0, total), total
 
-    return jax.lax.scan(onwards, jnp.zeros_like(reward[0]), (reward, ended))[1]
+    return ns.scan(onwards, ns.xp.zeros_like(reward[0]), (reward, ended))
 
 
 def n_step(

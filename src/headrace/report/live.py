@@ -37,7 +37,8 @@ class Terminal(Watch):
         how = f"{config.algo} · {config.mode} · {config.definition} · seed {config.settings.seed}"
         self._title = f"{config.env} · {how}"
         self._live.start()
-        self._live.update(Panel(Text("compiling …"), title=self._title), refresh=True)
+        first = "compiling …" if config.learner == "xla" else "starting …"
+        self._live.update(Panel(Text(first), title=self._title), refresh=True)
 
     def moment(self, moment: Moment) -> None:
         """Draw, unless it was done just now."""

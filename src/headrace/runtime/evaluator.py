@@ -3,8 +3,8 @@
 
 It plays without exploring, keeps the best policy as the run's model, and tells the supervisor. It
 takes weights that nobody else has to wait for, and rests between evaluations for as long as it
-takes to have been busy, since it was started, no more than its share of a processor: what it did
-not need while the learner compiled it may use when learning begins. It needs no JAX.
+takes to be busy no more than its share of a processor, but for a moment at the beginning: a short
+run is to see its end. It needs no JAX.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ NEWEST = "newest"
 """Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
 _PROOF = 5
 """Times as many episodes, at most, are played by a policy that reached what it was to reach."""
+_CREDIT_S = 1.0
+"""Of work beyond its share."""
 _NAP_S = 0.005
+_NEWEST_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -46,22 +49,25 @@ class Evaluator:
     best: float | None = None
 
     def __call__(self, memory: SharedMemory, line: Wire) -> None:
-        """Until told to stop, which it hears within an evaluation as well."""
-        with contextlib.suppress(_StoppedError):
-            self._work(open_channels(memory, self.plan), line)
+        """Until told to stop."""
+        channels = open_channels(memory, self.plan)
+        with contextlib.suppress(_Stopped):
+            self._evaluate(channels, line)
 
-    def _work(self, channels: Channels, line: Wire) -> None:
+    def _evaluate(self, channels: Channels, line: Wire) -> None:
+        """Again and again."""
         ours, weights = channels.counters.evaluator, channels.weights.reader()
         algorithm = self.plan.algorithm()
         settings = self.plan.settings
-        played = _Beating(algorithm, channels.counters)
-        best, next_at, rest_until = self.best, 0, 0.0
-        began, busy = time.monotonic(), 0.0
+        played = _Beating(algorithm, ours, channels.counters.orders)
+        best, next_at, newest_at = self.best, 0, 0.0
+        busy, began = 0.0, time.monotonic()
         camera = _Camera(self.plan, played, line)
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
             steps, now = channels.counters.sampled(), time.monotonic()
-            early = steps < next_at or now < rest_until
+            allowed = _CREDIT_S + settings.evaluation_share * (now - began)
+            early = steps < next_at or busy > allowed
             if channels.counters.orders.get(counters.LAST):
                 early = False
             known = channels.weights.version == weights.version
@@ -82,7 +88,9 @@ class Evaluator:
                 "episodes": len(returns),
                 "version": weights.version,
             }
-            self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
+            if time.monotonic() - newest_at >= _NEWEST_EVERY_S:
+                newest_at = time.monotonic()
+                self._save(self.plan.folder / NEWEST, algorithm, weights.params, found)
             if best is None or mean >= best:
                 best = mean
                 self._save(self.plan.folder, algorithm, weights.params, found)
@@ -92,7 +100,6 @@ class Evaluator:
             camera.film(weights.params, found)
             next_at = steps + settings.evaluation_every
             busy += time.monotonic() - now
-            rest_until = began + busy / settings.evaluation_share
 
     def _returns(self, played: _Beating, acting: Acting, episodes: int, again: int) -> np.ndarray:
         seed = EVALUATION_SEED * (1 + again) + self.plan.settings.seed
@@ -143,7 +150,7 @@ class _Camera:
         try:
             path.parent.mkdir(exist_ok=True)
             write_gif(path, film(policy, self._plan.played))
-        except _StoppedError:
+        except _Stopped:
             raise
         except Exception as error:  # drawing is other people's code
             self._line.tell(SAY, f"no videos: {error}")
@@ -151,18 +158,18 @@ class _Camera:
         self._due = time.monotonic() + (self._every or 0.0)
 
 
-class _StoppedError(Exception):
-    """The order to stop has come while an evaluation was under way."""
+class _Stopped(Exception):  # noqa: N818 - it is none
+    """The run is at its end: nobody waits for this evaluation."""
 
 
 class _Beating:
     """As much of an algorithm as evaluating needs; its policy gives signs of life, and counts.
 
-    It raises `_StoppedError` once the order has come.
+    It ends what it is used for when the run is to stop.
     """
 
-    def __init__(self, algorithm: Algorithm, every: counters.Counters):
-        self._algorithm, self._ours, self._orders = algorithm, every.evaluator, every.orders
+    def __init__(self, algorithm: Algorithm, ours: counters.Line, orders: counters.Line):
+        self._algorithm, self._ours, self._orders = algorithm, ours, orders
         self.spec = algorithm.spec
         self.frames = 0
 
@@ -172,9 +179,9 @@ class _Beating:
         apply = policy.apply
 
         def counted(params: Any, obs: Any, mask: Any, key: Any) -> Any:
-            if self._orders.get(counters.STOP):
-                raise _StoppedError
             self.frames += len(obs)
+            if self._orders.get(counters.STOP):
+                raise _Stopped
             return apply(params, obs, mask, key)
 
         return dataclasses.replace(policy, apply=counted)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The learner's process: one dispatch after another from its feed, and the weights to all.
 
-It is the only one that has JAX. Between two dispatches it publishes the new parameters, moves its
-counters, and does what the supervisor has ordered: to save, to stop.
+It is the only one that may need JAX. Between two dispatches it publishes the new parameters, moves
+its counters, and does what the supervisor has ordered: to save, to stop.
 """
 
 from __future__ import annotations
@@ -41,9 +41,6 @@ class Learner:
 
     def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
-        from headrace.train.cache import use_cache
-
-        use_cache()
         channels = open_channels(memory, self.plan)
         _Loop(self, channels, line).run()
 
@@ -53,7 +50,7 @@ class _Loop:
 
     def __init__(self, work: Learner, channels: Channels, line: Wire):
         from headrace.runtime.feed import RolloutFeed, make_feed
-        from headrace.runtime.two_devices import make_updates
+        from headrace.runtime.updates import updates_of
 
         self._plan, self._line, self._channels = work.plan, line, channels
         self._settings = work.plan.settings
@@ -63,7 +60,7 @@ class _Loop:
         self._state: Any = self._algorithm.init(self._settings.seed)
         if work.checkpoint is not None:
             self._continue_from(work.checkpoint)
-        self._updates = make_updates(self._algorithm, self._settings)
+        self._updates = updates_of(self._algorithm, work.plan.config)
         self._feed = make_feed(work.plan, channels)
         self._rollouts = self._feed if isinstance(self._feed, RolloutFeed) else None
         self._checkpoints = Checkpoints(
@@ -85,7 +82,7 @@ class _Loop:
             self._feed.stop()
 
     def _learn(self) -> None:
-        from headrace.runtime import feed, updates
+        from headrace.runtime import feed
 
         experience = self._feed.next(_WAIT_S)
         if experience is None:
@@ -97,7 +94,7 @@ class _Loop:
             self._rollouts.dropped += self._plan.samplers
             return
         feed.note_staleness(self._ours, experience, newest)
-        result = self._updates(self._state, updates.to_device(experience.arrays))
+        result = self._updates(self._state, experience.arrays)
         vector = np.asarray(result.vector)  # waits until it is there
         self._state = result.state
         self._feed.give_back(experience)
@@ -155,9 +152,7 @@ class _Loop:
 
     def _save(self, meta: dict[str, Any]) -> Path:
         """A checkpoint of now; `meta` is what the supervisor adds."""
-        import jax
-
-        tree = {"learner": jax.tree.map(np.asarray, self._state)}
+        tree = {"learner": trees.mapped(np.asarray, self._state)}
         ring = self._channels.ring
         if ring is not None and self._settings.save_replay:
             tree["replay"] = ring.rows()

@@ -47,12 +47,10 @@ class UpdateTrials:
 
     def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """One measurement for each order."""
-        from headrace.runtime.two_devices import make_updates
-        from headrace.train.cache import use_cache
+        from headrace.runtime.updates import updates_of
 
-        use_cache()
         algorithm = self.plan.algorithm()
-        updates = make_updates(algorithm, self.plan.settings)
+        updates = updates_of(algorithm, self.plan.config)
         line.tell(READY)
         while (order := line.channel.receive()) is not None and order.kind == MEASURE:
             batch_size, count, seconds = order.payload
@@ -78,7 +76,6 @@ def _done(result: Any) -> Any:
 def _made_up(plan: Plan, batch_size: int, count: int) -> Any:
     """Batches [K, B, ...] of small numbers."""
     from headrace.learn.algorithm import Transitions
-    from headrace.runtime.updates import to_device
 
     generator = np.random.default_rng(0)
     arrays = {}
@@ -87,7 +84,7 @@ def _made_up(plan: Plan, batch_size: int, count: int) -> Any:
         if rows.dtype.kind == "f":
             rows[...] = generator.uniform(-0.5, 0.5, rows.shape)
         arrays[field.name] = rows
-    return to_device(Transitions(**arrays))
+    return Transitions(**arrays)
 
 
 class Updater:

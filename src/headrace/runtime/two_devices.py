@@ -17,7 +17,8 @@ import numpy as np
 
 from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Algorithm, State, Transitions
-from headrace.runtime.updates import Updated, Updates, flat, one_device
+from headrace.runtime.updates import Updated, Updates
+from headrace.runtime.xla_updates import flat, one_device
 from headrace.train.config import Settings
 
 

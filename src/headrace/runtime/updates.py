@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The learner's programs: some updates in one dispatch, and the new parameters as one vector."""
+"""What the learner does with a set of experience, by XLA or on the host itself."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from headrace.learn.algorithm import Acting, Algorithm, Metrics, Rollout, State, Transitions
-from headrace.train import trees
+from headrace.learn.algorithm import Algorithm, Metrics, State
+from headrace.runtime.weights import FlatTree
+from headrace.train.config import RunConfig
 
 
 class Updated(NamedTuple):
@@ -32,29 +30,28 @@ class Updates(Protocol):
         ...
 
 
-def flat(acting: Acting) -> Any:
-    """As `weights.FlatTree` has it."""
-    return jnp.concatenate([jnp.ravel(leaf) for leaf in trees.named(acting).values()])
+def updates_of(algorithm: Algorithm, config: RunConfig) -> Updates:
+    """By the learner that the run has."""
+    if config.learner == "host":
+        return HostUpdates(algorithm)
+    from headrace.runtime.two_devices import make_updates
+    from headrace.train.cache import use_cache
+
+    use_cache()
+    return make_updates(algorithm, config.settings)
 
 
-def one_device(algorithm: Algorithm) -> Updates:
-    """One rollout; or, off-policy, batches [K, B, ...], one update after another."""
+class HostUpdates:
+    """Rollouts learnt from without JAX."""
 
-    def from_rollout(state: State, rollout: Rollout) -> Updated:
-        state, metrics = algorithm.update(state, rollout)
-        return Updated(state, flat(algorithm.acting(state)), metrics)
+    def __init__(self, algorithm: Algorithm):
+        self._algorithm = algorithm
+        self._update = algorithm.host_update()
 
-    def from_batches(state: State, batches: Transitions) -> Updated:
-        state, metrics = lax.scan(algorithm.update, state, batches)
-        means = jax.tree.map(lambda values: values.mean(0), metrics)
-        return Updated(state, flat(algorithm.acting(state)), means)
-
-    return jax.jit(from_rollout if algorithm.on_policy else from_batches, donate_argnums=0)
-
-
-def to_device(experience: Any) -> Any:
-    """Aligned arrays as the device takes them: without a copy where it is the host itself."""
-    return jax.device_put(experience)
+    def __call__(self, state: State, experience: Any) -> Updated:
+        """One update, done when this returns."""
+        state, metrics = self._update(state, experience)
+        return Updated(state, FlatTree(self._algorithm.acting(state)).vector, metrics)
 
 
 def as_numbers(metrics: Metrics) -> dict[str, float]:

@@ -18,6 +18,7 @@ from headrace.errors import HeadraceError, unknown
 
 Mode = Literal["compiled", "serial", "async"]
 Definition = Literal["native", "array", "gym"]
+LearnerName = Literal["xla", "host"]
 ABOUT = ("format", "versions")
 """What a run's config.json has besides."""
 
@@ -76,8 +77,8 @@ class Settings:
     evaluator: bool = True
     """Asynchronous: whether there is a process that evaluates."""
     evaluation_share: float = 0.25
-    """Asynchronous: the part of its time that the evaluator may be busy: the less, the less it is in
-    the others' way; the more, the sooner a run that has reached its target ends."""
+    """Asynchronous: the part of its time that the evaluator may be busy. A small one keeps it out
+    of the others' way; with a large one a run that has reached its target ends sooner."""
     view: bool = False
     """Asynchronous: whether there is a page on this machine that shows the run as it goes on."""
     video_every: float | None = 600.0
@@ -132,6 +133,8 @@ class RunConfig:
     settings: Settings
     mode: Mode
     definition: Definition
+    learner: LearnerName = "xla"
+    """Whether updates are XLA's programs, or the host's own, which need no JAX."""
     options: dict[str, Any] = field(default_factory=dict)
     """The environment's."""
     max_episode_steps: int | None = None

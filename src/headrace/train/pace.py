@@ -42,6 +42,7 @@ class Pace:
         self._before = 0.0
         """Seconds worked before a resume."""
         self._began = self._checkpoint_at = time.perf_counter()
+        self._model_at = self._began
         self._logged_at: float | None = None
         self._per_iteration: float | None = None
         self._progress = NOTHING
@@ -126,6 +127,14 @@ class Pace:
     def checkpoint_done(self) -> None:
         """It was now."""
         self._checkpoint_at = time.perf_counter()
+
+    def model_due(self) -> bool:
+        """Whether the best policy is to be written now: not many times a second."""
+        now = time.perf_counter()
+        due = now - self._model_at >= _LOG_EVERY_S
+        if due:
+            self._model_at = now
+        return due
 
     def log_due(self) -> bool:
         """Whether a line is to be written; then it is taken as written."""

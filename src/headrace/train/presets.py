@@ -33,6 +33,7 @@ PRESETS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("CartPole-v1", "ppo"): {
         # Solved in about 25,000 steps.
         DEFAULT: {
+            "learner": "host",
             "num_envs": 32,
             "steps": 32,
             "learning_rate": 1e-3,

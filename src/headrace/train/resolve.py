@@ -14,10 +14,12 @@ from typing import Any, cast
 from headrace.envs import registry
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError, unknown
+from headrace.learn.algorithm import Algorithm
 from headrace.train.algorithms import check_spaces, default_algorithm, find_algorithm
 from headrace.train.config import (
     ABOUT,
     Definition,
+    LearnerName,
     Mode,
     RunConfig,
     Settings,
@@ -46,6 +48,7 @@ def resolve(
     preset: str | None = None,
     mode: Mode | None = None,
     definition: Definition | None = None,
+    learner: LearnerName | None = None,
     options: Mapping[str, Any] | None = None,
     config_file: Path | None = None,
     given: Mapping[str, Any] | None = None,
@@ -69,14 +72,21 @@ def resolve(
     settings, algorithm = Settings(), config_class()
     asked = preset or how.get("preset")
     found = None if asked == NO_PRESET else find_preset(spec.id, name, asked)
+    preferred: Any = None
     if found is not None:
-        settings, algorithm = _layer(settings, algorithm, found.values, f"preset {found.name}")
+        values = dict(found.values)
+        preferred = values.pop("learner", None)
+        settings, algorithm = _layer(settings, algorithm, values, f"preset {found.name}")
     file |= file.pop("hyper_parameters", {})
     settings, algorithm = _layer(settings, algorithm, file, where)
     settings, algorithm = _layer(settings, algorithm, given or {}, "train")
-    kind(spec, algorithm)  # it knows what else must be
-    mode, definition = _arrangement(
-        spec, mode or how.get("mode"), definition or how.get("definition")
+    learnt = kind(spec, algorithm)  # it knows what else must be
+    mode, definition, learner = _arrangement(
+        learnt,
+        mode or how.get("mode"),
+        definition or how.get("definition"),
+        learner or how.get("learner"),
+        preferred,
     )
     return RunConfig(
         env=spec.id,
@@ -85,6 +95,7 @@ def resolve(
         settings=settings,
         mode=mode,
         definition=definition,
+        learner=learner,
         options=dict(spec.options),
         max_episode_steps=spec.max_episode_steps,
         preset=None if found is None else found.name,
@@ -116,9 +127,17 @@ def _layer(
 
 
 def _arrangement(
-    spec: EnvSpec, mode: Mode | None, definition: Definition | None
-) -> tuple[Mode, Definition]:
-    """How, and from which definition, if nobody says: the fastest that there is."""
+    algorithm: Algorithm,
+    mode: Mode | None,
+    definition: Definition | None,
+    learner: LearnerName | None,
+    preferred: LearnerName | None,
+) -> tuple[Mode, Definition, LearnerName]:
+    """How, from which definition and by which learner, if nobody says: the fastest that there is.
+
+    `preferred` is the preset's learner: where it is the host's, no program need be compiled.
+    """
+    spec = algorithm.spec
     if definition is not None:
         spec.require(definition, f"--definition {definition}")
     fastest = next(name for name in (*COMPILED, "gym") if name in spec.definitions)
@@ -128,4 +147,15 @@ def _arrangement(
             f"--mode compiled needs a native or an array definition, and {spec.id} is to be "
             f"trained by its {chosen} one: --mode async or serial"
         )
-    return mode or ("compiled" if chosen in COMPILED else "async"), chosen
+    if mode == "compiled" and learner == "host":
+        raise HeadraceError("--mode compiled learns by XLA: --learner host is for serial and async")
+    if mode != "compiled":
+        learner = learner or preferred
+    if mode is None:
+        in_a_program = "serial" if learner == "host" else "compiled"
+        mode = in_a_program if chosen in COMPILED else "async"
+    if learner is None:
+        learner = "host" if mode != "compiled" and algorithm.prefers_host else "xla"
+    if learner == "host":
+        algorithm.host_update()
+    return mode, chosen, learner

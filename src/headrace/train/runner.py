@@ -8,6 +8,7 @@ resumed ends as one that was not.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -54,6 +55,8 @@ class Runner:
         self._best: Scores | None = None
         self._training = Averages()
         self._log: MetricsLog | None = None
+        self._unsaved: tuple[Acting, Scores] | None = None
+        """The best policy, until it is written."""
         self._saved_at = -1
         """Environment steps at the last checkpoint."""
         self._log_from: int | None = None
@@ -92,6 +95,8 @@ class Runner:
                     self._save()
             return self._end(ending)
         finally:
+            with contextlib.suppress(HeadraceError):  # of an error on the way is told already
+                self._keep_model()
             self._watch.stop()
             self._log.close()
 
@@ -133,8 +138,9 @@ class Runner:
         )
         self._evaluations.append(scores)
         if self._best is None or scores.mean >= self._best.mean:
-            self._best = scores
-            self._save_model(acting, scores)
+            self._best, self._unsaved = scores, (acting, scores)
+            if self._pace.model_due():
+                self._keep_model()
         moment = self._moment()
         self._write(moment, scores)
         self._watch.evaluated(moment)
@@ -170,7 +176,8 @@ class Runner:
         return run
 
     def _save(self) -> None:
-        """A checkpoint, unless there is one of this moment."""
+        """A checkpoint, unless there is one of this moment, and the best policy."""
+        self._keep_model()
         self._pace.checkpoint_done()
         done = self._progress.env_steps
         if done == self._saved_at:
@@ -188,6 +195,12 @@ class Runner:
         }
         self._checkpoints.save(self._trainer.state, meta)
         self._saved_at = done
+
+    def _keep_model(self) -> None:
+        """Write the best policy, unless it is there already."""
+        if self._unsaved is not None:
+            self._save_model(*self._unsaved)
+            self._unsaved = None
 
     def _save_model(self, acting: Acting, scores: Scores | None) -> None:
         algorithm = self._trainer.algorithm

@@ -11,7 +11,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal, NamedTuple
 
-import jax
 import numpy as np
 
 from headrace.collect.base import Collector, Request
@@ -19,8 +18,8 @@ from headrace.collect.rungs import rung_class
 from headrace.envs.spec import EnvSpec
 from headrace.learn.algorithm import Acting, Algorithm, Metrics, State
 from headrace.learn.replay import Ring
-from headrace.train.cache import use_cache
-from headrace.train.learners import Learner, OffPolicyLearner, OnPolicyLearner, mean_metrics
+from headrace.train import trees
+from headrace.train.learners import HostLearner, Learner, mean_metrics
 from headrace.train.trainer import Progress
 
 RUNGS = {"gym": "python", "array": "numpy", "native": "openmp"}
@@ -41,7 +40,7 @@ class SerialState(NamedTuple):
 
 
 class SerialTrainer:
-    """Collects on the host with the NumPy policy, and learns with JAX.
+    """Collects on the host with the NumPy policy, and learns by XLA, or on the host as well.
 
     The same arguments and as many iterations give the same state. Continued by `load_state`,
     native environments go on where they were; others begin new episodes, with seeds that nothing
@@ -60,17 +59,18 @@ class SerialTrainer:
         rung: str | None = None,
         threads: int | None = None,
         workers: int | None = None,
+        learner: Literal["xla", "host"] = "xla",
         updates: int | None = None,
         replay_size: int = 100_000,
         learning_starts: int = 1000,
     ):
         """`rung` None takes the definition's; any that takes a policy will do, with as many
-        `threads` or `workers` as it would have by itself, or these.
+        `threads` or `workers` as it would have by itself, or these. With the `learner` "host" JAX
+        is not needed.
 
         The last three are for off-policy algorithms, as in `CompiledOffPolicyTrainer`.
         """
         algorithm.check_size(num_envs * steps)
-        use_cache()
         self.algorithm = algorithm
         self.num_envs, self.steps = num_envs, steps
         self._rung = rung_class(rung or RUNGS[definition])
@@ -80,11 +80,17 @@ class SerialTrainer:
         )
         self._collector: Collector = self._rung(self._request)
         self._learn: Learner
-        if algorithm.on_policy:
-            self._learn = OnPolicyLearner(algorithm)
+        if learner == "host":
+            self._learn = HostLearner(algorithm)
         else:
+            from headrace.train.xla_learners import OffPolicyLearner, OnPolicyLearner
+
             count = num_envs * steps if updates is None else updates
-            self._learn = OffPolicyLearner(algorithm, count, replay_size, learning_starts)
+            self._learn = (
+                OnPolicyLearner(algorithm)
+                if algorithm.on_policy
+                else OffPolicyLearner(algorithm, count, replay_size, learning_starts)
+            )
         self._learner, self._ring = algorithm.init(seed), self._learn.ring(self._request)
         self._env_steps = self._updates = self._frames = 0
         self._generation = self._update = 0.0
@@ -148,7 +154,7 @@ class SerialTrainer:
 
     def acting(self) -> Acting:
         """What the policy needs now."""
-        return jax.tree.map(np.asarray, self.algorithm.acting(self._learner))
+        return trees.mapped(np.asarray, self.algorithm.acting(self._learner))
 
     def close(self) -> None:
         """Close the environments."""

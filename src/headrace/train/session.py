@@ -96,6 +96,7 @@ def make_trainer(config: RunConfig, spec: EnvSpec) -> Trainer:
         names = ("updates", "replay_size", "learning_starts")
         arguments |= {name: getattr(settings, name) for name in names}
     if config.mode == "serial":
+        arguments["learner"] = config.learner
         from headrace.train.serial import SerialTrainer as Kind
     elif algorithm.on_policy:
         from headrace.train.compiled import CompiledTrainer as Kind

@@ -8,7 +8,7 @@ structure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,11 @@ Tree = Any
 def named(tree: Tree) -> dict[str, Any]:
     """Its leaves, by where they are."""
     return dict(_walk(tree, ""))
+
+
+def mapped(function: Callable[[Any], Any], tree: Tree) -> Tree:
+    """The tree with what the function makes of each leaf: `jax.tree.map`, without JAX."""
+    return _replaced(tree, "", {name: function(leaf) for name, leaf in _walk(tree, "")})
 
 
 def filled(tree: Tree, arrays: dict[str, np.ndarray]) -> Tree:

@@ -72,6 +72,23 @@ class Namespace(ABC):
             tree = body(number, tree)
         return tree
 
+    def scan(
+        self,
+        body: Callable[[Tree, Tree], tuple[Tree, Array]],
+        start: Tree,
+        rows: Tree,
+        reverse: bool = False,
+    ) -> Array:
+        """`carry, result = body(carry, row)` from row to row, or from the last one back.
+
+        Gives the results, one behind the other.
+        """
+        numbers = range(len(rows[0]))
+        carry, results = start, [None] * len(numbers)
+        for number in reversed(numbers) if reverse else numbers:
+            carry, results[number] = body(carry, tuple(part[number] for part in rows))
+        return self.xp.stack(results)
+
     @abstractmethod
     def multiply_wide(self, a: Array, multiplier: int) -> tuple[Array, Array]:
         """The high and the low word of a product of words."""
@@ -199,6 +216,16 @@ class Jax(Namespace):
     def repeat(self, times: int, body: Callable[[Any, Tree], Tree], start: Tree) -> Tree:
         """By a loop: XLA computes a long chain anew for each of its results."""
         return self.jax.lax.fori_loop(0, times, body, start, unroll=5)
+
+    def scan(
+        self,
+        body: Callable[[Tree, Tree], tuple[Tree, Array]],
+        start: Tree,
+        rows: Tree,
+        reverse: bool = False,
+    ) -> Array:
+        """By XLA's own."""
+        return self.jax.lax.scan(body, start, rows, reverse=reverse)[1]
 
     def multiply_wide(self, a: Array, multiplier: int) -> tuple[Array, Array]:
         """By 64-bit integers, which JAX has where they are asked for."""
