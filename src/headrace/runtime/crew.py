@@ -40,7 +40,8 @@ class Member:
     """For a life: 0 the first time."""
     line: counters.Line | None
     """Where it beats; None where it does not."""
-    one_thread: bool = True
+    threads: int | None = 1
+    """That its libraries may use; None: as many as they like."""
     nice: int = 0
     vital: bool = False
     """Whether the run ends with it."""
@@ -110,7 +111,7 @@ class Crew:
             member.work(member.lives),
             self._memory,
             log,
-            one_thread=member.one_thread,
+            threads=member.threads,
             nice=member.nice,
         )
         member.lives += 1

@@ -104,7 +104,14 @@ class Supervisor:
         before = self._books.before
         learner = Learner(plan, self._checkpoint, (before.updates, before.update_frames))
         self.crew.start(
-            Member("learner", 0, lambda _: learner, counted.learner, one_thread=False, vital=True)
+            Member(
+                "learner",
+                0,
+                lambda _: learner,
+                counted.learner,
+                threads=plan.settings.learner_threads,
+                vital=True,
+            )
         )
         for index in range(plan.samplers):
             self.crew.start(

@@ -57,6 +57,9 @@ class Settings:
     """Asynchronous: processes that make experience; measured where it is not given."""
     envs_per_sampler: int | None = None
     """Asynchronous: environments in each of them; measured where it is not given."""
+    learner_threads: int | None = None
+    """Asynchronous: threads of the learner's programs; by default one for each processor. One is
+    faster where networks are small, and leaves the other processors to samplers."""
     updates_per_dispatch: int | None = None
     """Asynchronous, off-policy: updates in one call of the learner's program."""
     replay_ratio: float | None = None
@@ -98,7 +101,7 @@ class Settings:
         for name in ("num_envs", "steps", "total_steps", "evaluation_every",
                      "evaluation_episodes", "keep_checkpoints", "replay_size", "updates",
                      "learning_starts", "samplers", "envs_per_sampler", "updates_per_dispatch",
-                     "largest_batch", "failures_in_a_row"):  # fmt: skip
+                     "largest_batch", "failures_in_a_row", "learner_threads"):  # fmt: skip
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
