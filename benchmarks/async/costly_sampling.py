@@ -2,10 +2,10 @@
 """SAC where samples cost about as much as updates: asynchronous, and serial.
 
 The same command in both modes, for the same number of environment steps, and an update for every
-two of them; wall time of the whole process, compilation included. What part of its time serial training samples
-is printed beside it: with two processors of their own, and half of the time each, both at once
-would take half as long. How near this machine comes to that is measured as well: a process that
-only steps the environment and one that only learns, alone and side by side.
+two of them; wall time of the whole process, compilation included. What part of its time serial
+training samples is printed beside it: with two processors of their own, and half of the time each,
+both at once would take half as long. How near this machine comes to that is measured as well: a
+process that only steps the environment and one that only learns, alone and side by side.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from contestants import timed  # noqa: E402
 from harness import Benchmark  # noqa: E402
 
 BAR = 1.3
-FLAGS = ("--preset", "none", "--no-plot", "--num-envs", "8", "--steps", "8",
+FLAGS = ("--preset", "none", "--no-plot", "--num-envs", "8", "--steps", "16",
          "--learning-starts", "1000", "--evaluation-every", "1000000000",
          "--evaluation-episodes", "1")  # fmt: skip
 """Nothing is evaluated but what was learnt in the end, over one episode."""
 MODES = {
-    "serial": ("--updates", "32"),
+    "serial": ("--updates", "64"),
     "async": ("--no-tune", "--samplers", "1", "--envs-per-sampler", "8", "--replay-ratio", "0.5",
-              "--updates-per-dispatch", "32", "--learner-threads", "1"),
+              "--updates-per-dispatch", "64", "--learner-threads", "1"),
 }  # fmt: skip
 
 
@@ -147,8 +147,8 @@ def ceiling(arguments: Any) -> dict[str, float]:
 def main() -> int:
     """Both modes by turns, then what this machine allows."""
     bench = Benchmark(
-        "costly_sampling", __doc__, env="InvertedDoublePendulum-v5", hidden="64 64", batch=128, both=5.0,
-        seeds=3, steps=60_000, prefix="",
+        "costly_sampling", __doc__, env="InvertedDoublePendulum-v5", hidden="64 64", batch=128,
+        both=5.0, seeds=3, steps=60_000, prefix="",
     )  # fmt: skip
     arguments = bench.arguments
     cache = Path(tempfile.mkdtemp(prefix="headrace-bench-cache-"))

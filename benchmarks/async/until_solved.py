@@ -3,8 +3,8 @@
 
 From process start until the evaluation that reaches the bar (ours: until the process has ended),
 with a cold compilation cache for the first seed; what was saved must still reach the bar over 100
-fresh episodes. SAC is `headrace train` as it is, with the environment's preset in both modes. A peer
-that is not solved within its limit is counted with the limit, which is said.
+fresh episodes. SAC is `headrace train` as it is, with the environment's preset in both modes. A
+peer that is not solved within its limit is counted with the limit, which is said.
 """
 
 import statistics
@@ -48,8 +48,9 @@ SETTINGS = {
     ),
     "sac-double-pendulum": Setting((), (), (), STABLE, 0.27),
     "ppo-cartpole": Setting(
-        ("--preset", "none", "--num-envs", "32", "--steps", "32", "--epochs", "6", "--learning-rate", "1e-3",
-         "--discount", "0.98", "--trace", "0.8", "--evaluation-every", "4096"),
+        ("--preset", "none", "--num-envs", "32", "--steps", "32", "--epochs", "6",
+         "--learning-rate", "1e-3", "--discount", "0.98", "--trace", "0.8",
+         "--evaluation-every", "4096"),
         ("--no-tune", "--samplers", "1", "--staleness", "2"),
         (),
         Contestant("Sample Factory", "sample_factory", "sample_factory_until.py"),

@@ -42,6 +42,8 @@ class Member:
     """Where it beats; None where it does not."""
     threads: int | None = 1
     """That its libraries may use; None: as many as they like."""
+    on: set[int] | None = None
+    """The processors that it may run on; None: all."""
     nice: int = 0
     vital: bool = False
     """Whether the run ends with it."""
@@ -112,6 +114,7 @@ class Crew:
             self._memory,
             log,
             threads=member.threads,
+            on=member.on,
             nice=member.nice,
         )
         member.lives += 1

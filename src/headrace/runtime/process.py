@@ -49,11 +49,13 @@ class Process:
         log: Path,
         *,
         threads: int | None,
+        on: set[int] | None = None,
         nice: int = 0,
     ):
         """`memory` is the descriptor that it inherits; what it prints is appended to `log`.
 
-        `threads` is how many its libraries may use; None: as many as they like.
+        `threads` is how many its libraries may use, and `on` the processors that it may run on;
+        None: as many as they like, and all of ours.
         """
         ours, theirs = socket.socketpair()
         theirs_alive, self._lifeline = os.pipe()
@@ -79,6 +81,8 @@ class Process:
             os.close(theirs_alive)
         self._end = ours
         self._arrived = bytearray()
+        if on is not None:
+            os.sched_setaffinity(self.pid, on)
         if nice:
             os.setpriority(os.PRIO_PROCESS, self.pid, nice)
         self.send(JOB, pickled(work))

@@ -58,8 +58,8 @@ class Settings:
     envs_per_sampler: int | None = None
     """Asynchronous: environments in each of them; measured where it is not given."""
     learner_threads: int | None = None
-    """Asynchronous: threads of the learner's programs; by default one for each processor. One is
-    faster where networks are small, and leaves the other processors to samplers."""
+    """Asynchronous: threads of the learner's programs; by default one for each processor. If fewer,
+    samplers have the other processors to themselves; for small networks one is enough."""
     updates_per_dispatch: int | None = None
     """Asynchronous, off-policy: updates in one call of the learner's program."""
     replay_ratio: float | None = None
