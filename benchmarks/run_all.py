@@ -23,6 +23,7 @@ BENCHMARKS = (
     "async/half_cheetah",
     "async/tuner",
     "async/until_solved",
+    "async/costly_sampling",
     "train/throughput",
     "train/until_solved",
 )
