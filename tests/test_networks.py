@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks: the same numbers from NumPy and JAX, against convolutions and products done plainly."""
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
 
 from headrace.envs.array.namespace import namespace
 from headrace.learn.convolution import Convolutional, Residual, convolve
-from headrace.learn.networks import Dense, Mlp, orthogonal
+from headrace.learn.networks import Dense, Mlp, mlp_for, orthogonal
 
 NS, JAX = namespace("numpy"), namespace("jax")
 CHANCE = np.random.default_rng(0)
@@ -36,6 +37,13 @@ def test_numpy_and_jax_give_the_same_features(network, obs):
     np.testing.assert_allclose(plain, compiled, rtol=1e-3, atol=1e-3)
     again = network.init(np.random.default_rng(3))
     jax.tree.map(np.testing.assert_array_equal, params, again)
+
+
+def test_a_number_that_names_something_has_an_input_of_its_own():
+    network = mlp_for(gymnasium.spaces.Discrete(3, start=5), (2,), "tanh")
+    params = network.init(np.random.default_rng(0))
+    features = network.apply(NS, params, np.array([7, 5]))
+    np.testing.assert_allclose(features, np.tanh(params[0].weight[[2, 0]]), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("stride", "same"), [(1, False), (2, False), (1, True)])

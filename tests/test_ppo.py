@@ -169,17 +169,26 @@ def test_every_epoch_deals_out_every_block_once(size):
     assert len({one.tobytes() for one in orders}) == 4
 
 
-def test_what_was_cut_off_is_valued_by_what_followed_and_all_else_by_the_next_row():
-    algorithm = ppo("CartPole-v1")
+@pytest.mark.parametrize(
+    ("env", "network", "num_envs", "steps", "limit"),
+    [("CartPole-v1", {}, 20, 40, 12), ("Chess-v0", {"channels": 4, "blocks": 1}, 3, 9, 4)],
+)
+def test_what_was_cut_off_is_valued_by_what_followed_and_all_else_by_the_next_row(
+    env, network, num_envs, steps, limit
+):
+    algorithm = ppo(env, **network)
     state = algorithm.init(0)._replace(params=shaken(algorithm))
     made = rollout(
-        algorithm, num_envs=20, steps=40, env=headrace.spec("CartPole-v1", max_episode_steps=12)
+        algorithm,
+        num_envs=num_envs,
+        steps=steps,
+        env=headrace.spec(env, max_episode_steps=limit),
     )
     assert made.truncated[:-1].any()
-    assert made.terminated.any()
+    assert made.terminated.any() or env == "Chess-v0"
     got = next_values(NS, algorithm, state, made)
     np.testing.assert_allclose(next_values(JAX, algorithm, state, made), got, rtol=1e-5, atol=1e-5)
-    flat = made.next_obs.reshape(-1, 4)
+    flat = made.next_obs.reshape((-1, *made.next_obs.shape[2:]))
     network = algorithm.network.values(NS, state.params, flat).reshape(got.shape)
     for t, env in np.ndindex(*got.shape):
         if made.terminated[t, env]:

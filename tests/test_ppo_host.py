@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ def rollout(algorithm, seed, steps=T, num_envs=N):
     """Made up, from a policy that is near the one that learns."""
     spec, chance = algorithm.spec, np.random.default_rng(seed)
     shape = (steps, num_envs)
-    if spec.observation_space.dtype == np.uint8:
+    if hasattr(spec.observation_space, "n"):
+        obs, next_obs = chance.integers(0, spec.observation_space.n, (2, *shape))
+    elif spec.observation_space.dtype == np.uint8:
         obs, next_obs = chance.integers(0, 9, (2, *shape, *spec.observation_space.shape), np.uint8)
     else:
         obs, next_obs = chance.normal(1, 2, (2, *shape, *spec.observation_space.shape)).astype(
@@ -61,30 +64,30 @@ def rollout(algorithm, seed, steps=T, num_envs=N):
 
 
 def bytes_spec():
-    space = headrace.spec("CartPole-v1").observation_space
-    space = type(space)(0, 255, (2, 3), np.uint8)
-    return replace(discrete_spec(), observation_space=space)
+    spec = discrete_spec(4, masked=True, first=3)
+    space = type(spec.observation_space)(0, 255, (2, 3), np.uint8)
+    return replace(spec, observation_space=space, players=2)
 
 
+def named_spec():
+    """Observations that are one of seven numbers."""
+    return replace(discrete_spec(), observation_space=gymnasium.spaces.Discrete(7))
+
+
+NORMALISED = {"normalise_observations": True, "scale_rewards": True}
 CASES = {
     "plain": (discrete_spec(), {}),
-    "numbered from 3": (discrete_spec(4, first=3), {"epochs": 1}),
-    "masked": (discrete_spec(11, masked=True), {}),
-    "by turns": (replace(discrete_spec(3), players=2), {}),
+    "bytes, masked, by turns, numbered from 3": (bytes_spec(), {}),
+    "many masked": (discrete_spec(11, masked=True), {"hidden": (64,)}),
     "continuous": (continuous_spec(), {"log_std": -0.5}),
-    "normalised": (
-        discrete_spec(),
-        {"normalise_observations": True, "scale_rewards": True, "anneal_steps": 15 * T * N},
-    ),
-    "continuous and normalised": (
+    "normalised": (discrete_spec(), NORMALISED | {"anneal_steps": 15 * T * N}),
+    "continuous, normalised, one body": (
         continuous_spec(),
-        {"normalise_observations": True, "scale_rewards": True, "normalise_advantages": False},
+        NORMALISED | {"normalise_advantages": False, "separate": False},
     ),
     "one body, rectified": (discrete_spec(), {"separate": False, "activation": "relu"}),
-    "one body, continuous": (continuous_spec(), {"separate": False}),
-    "rectified": (discrete_spec(), {"activation": "relu", "hidden": (64,)}),
-    "bytes": (bytes_spec(), {}),
-    "odd widths": (discrete_spec(), {"hidden": (7, 5)}),
+    "observations that are names": (named_spec(), {}),
+    "of odd widths": (discrete_spec(), {"hidden": (7, 5)}),
 }
 
 
@@ -183,6 +186,11 @@ def test_cartpole_is_trained_without_jax(flags, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert headrace.load_policy(tmp_path / "run")(np.zeros(4)) in (0, 1)
+
+
+def test_names_are_not_measured():
+    with pytest.raises(HeadraceError, match="observations are numbers that only name something"):
+        Ppo(named_spec(), Config(normalise_observations=True))
 
 
 def test_networks_of_images_are_refused():

@@ -9,6 +9,7 @@
 
 #include "../../core/kernel_rows.hpp"
 #include "destinations.hpp"
+#include "endings.hpp"
 #include "planes.hpp"
 #include "rules.hpp"
 
@@ -75,10 +76,12 @@ class ChessEnv {
       .players = opponent == Opponent::self ? 2 : 1,
       .max_episode_steps = opponent == Opponent::self ? 512 : 256,
       .options = {{.name = "observation", .high = 1, .words = {"planes", "compact"}},
-                  {.name = "illegal", .high = 1, .words = {"error", "lose"}}},
+                  {.name = "illegal", .high = 1, .words = {"error", "lose"}},
+                  {.name = "start", .high = 1, .words = {"game", "mixed"}}},
   };
 
-  explicit ChessEnv(const int64_t* options) : illegal_loses_(options[1] != 0) {
+  explicit ChessEnv(const int64_t* options)
+      : illegal_loses_(options[1] != 0), mixed_(options[2] != 0) {
     start_.position = set_up(kStart, false, 0, 1);
     settle(start_);
   }
@@ -94,6 +97,7 @@ class ChessEnv {
 
   void reset(std::byte* state, ResetDraws<Lanes<1>>& draws) const {
     game(state) = start_;
+    if (mixed_ && draws.word()[0] >> 31 && begin_ending(game(state), draws)) return;
     if constexpr (opponent == Opponent::random) {
       const bool black = draws.word()[0] >> 31;
       if (black) play_random(game(state), draws.word()[0]);
@@ -145,8 +149,19 @@ class ChessEnv {
   static bool over(const Game& game) { return game.outcome != Outcome::none; }
   static float won(const Game& game) { return game.outcome == Outcome::checkmate ? 1.0f : 0.0f; }
 
+  // False, with nothing changed, where there is none that goes on.
+  bool begin_ending(Game& game, ResetDraws<Lanes<1>>& draws) const {
+    constexpr Army army = opponent == Opponent::random ? Army::mine : Army::drawn;
+    if (!draw_ending(game.position, army, draws)) return false;
+    settle(game);
+    if (!over(game)) return true;
+    game = start_;
+    return false;
+  }
+
   Game start_ = {};
   bool illegal_loses_;
+  bool mixed_;  // whether every other game, by chance, is an ending from its beginning
 };
 
 using SelfPlay = ChessEnv<Opponent::self, Observed::planes>;

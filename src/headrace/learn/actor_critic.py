@@ -13,7 +13,7 @@ from headrace.envs.array.namespace import Array, Namespace
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn.convolution import Convolutional, Residual, convolution_init, convolve
-from headrace.learn.networks import Activation, Dense, Mlp, Network, dense, dense_init
+from headrace.learn.networks import Activation, Dense, Network, dense, dense_init, mlp_for
 
 NetworkName = Literal["auto", "mlp", "conv", "residual"]
 BOARD_PLANES = 73
@@ -141,7 +141,7 @@ def actor_critic(
         network = "residual" if board else "conv" if pixels else "mlp"
     log_std_or_none = None if discrete else log_std
     if network == "mlp":
-        body = Mlp(int(np.prod(shape)), tuple(hidden), activation)
+        body = mlp_for(space, tuple(hidden), activation)
         return ActorCritic(body, outputs, log_std_or_none, separate)
     if len(shape) != 3:
         raise HeadraceError(f"{spec.id}: network '{network}' is for images; these are {shape}")

@@ -21,7 +21,7 @@ from headrace.errors import HeadraceError
 from headrace.learn import adam
 from headrace.learn.adam import Adam, tree_map
 from headrace.learn.algorithm import Algorithm, Metrics, Transitions
-from headrace.learn.networks import Dense, Mlp, Network, dense, dense_init, observation_size
+from headrace.learn.networks import Dense, Network, dense, dense_init, mlp_for
 from headrace.policy import Policy, PolicyKey, legal_actions, policy_uniforms
 
 
@@ -94,9 +94,7 @@ class Dqn(Algorithm):
         if spec.players > 1:
             raise HeadraceError(f"DQN is for one player; {spec.id} has {spec.players}: try ppo")
         self.first, self.count = int(space.start), int(space.n)
-        self.body: Network = Mlp(
-            observation_size(spec.observation_space), self.config.hidden, "relu"
-        )
+        self.body: Network = mlp_for(spec.observation_space, self.config.hidden, "relu")
 
     def init(self, seed: int) -> DqnState:
         """All actions are worth about as much."""

@@ -95,6 +95,8 @@ class Mlp:
     inputs: int
     hidden: tuple[int, ...] = (64, 64)
     activation: Activation = "tanh"
+    first: int | None = None
+    """Where an observation is one of as many numbers as there are inputs: the lowest of them."""
 
     @property
     def features(self) -> int:
@@ -107,12 +109,26 @@ class Mlp:
         return tuple(dense_init(generator, a, b, RELU_GAIN) for a, b in sizes)
 
     def apply(self, ns: Namespace, params: tuple[Dense, ...], obs: Array) -> Array:
-        """Any dtype and shape in, as `flat_floats` reads it."""
-        x = flat_floats(ns, obs)
+        """Observations [B, ...] of any dtype and shape."""
+        x = self.read(ns, obs)
         act = activation(ns, self.activation)
         for layer in params:
             x = act(dense(layer, x))
         return x
+
+    def read(self, ns: Namespace, obs: Array) -> Array:
+        """Observations as numbers [B, inputs]: a number that only names something gets its own."""
+        if self.first is None:
+            return flat_floats(ns, obs)
+        names = ns.xp.arange(self.first, self.first + self.inputs)
+        return ns.to_float(obs.reshape((-1, 1)) == names)
+
+
+def mlp_for(space: gymnasium.Space, hidden: tuple[int, ...], activation: Activation) -> Mlp:
+    """Layers for an environment's observations."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return Mlp(int(space.n), hidden, activation, int(space.start))
+    return Mlp(observation_size(space), hidden, activation)
 
 
 def observation_size(space: gymnasium.Space) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import gymnasium
 import numpy as np
 
 from headrace.envs.array.namespace import Array, Namespace, namespace
@@ -113,6 +114,12 @@ class Ppo(Algorithm):
         config = self.config
         if config.material_weight:
             check_material(spec)
+        space = spec.observation_space
+        if config.normalise_observations and isinstance(space, gymnasium.spaces.Discrete):
+            raise HeadraceError(
+                f"{spec.id}: observations are numbers that only name something; "
+                "normalise_observations is for those that measure"
+            )
         self.network: ActorCritic = actor_critic(
             spec,
             network=config.network,

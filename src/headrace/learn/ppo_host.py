@@ -18,7 +18,7 @@ from headrace.envs.array.namespace import namespace
 from headrace.errors import HeadraceError
 from headrace.learn import adam
 from headrace.learn.algorithm import Metrics, Rollout
-from headrace.learn.networks import Mlp, flat_floats
+from headrace.learn.networks import Mlp
 from headrace.learn.ppo_numpy import Flat, Learning, Minibatches, NumPySteps
 from headrace.learn.ppo_samples import Samples, order, samples
 
@@ -41,7 +41,7 @@ class HostUpdate:
                 f"the host learns networks of dense layers; {algorithm.spec.id} has a "
                 f"{type(body).__name__} one: --learner xla"
             )
-        self._algorithm = algorithm
+        self._algorithm, self._body = algorithm, body
         wanted = has_native(body) if native is None else native
         self._steps = NativeSteps(algorithm) if wanted else NumPySteps(algorithm.config)
 
@@ -55,7 +55,11 @@ class HostUpdate:
         dealt, blocks = order(NS, algorithm, state, size)
         state, found = samples(NS, algorithm, state, experience)
         given = Minibatches(
-            _flat(found), dealt, size // blocks, config.learning_rate * left, config.clip * left
+            _flat(found, self._body),
+            dealt,
+            size // blocks,
+            config.learning_rate * left,
+            config.clip * left,
         )
         learning = Learning(*map(Flat, (state.params, state.adam.mean, state.adam.square)))
         means = self._steps(learning, float(count), given).astype(np.float32)
@@ -100,7 +104,7 @@ def has_native(body: Mlp) -> bool:
     return fits and _native.has_ppo()
 
 
-def _flat(found: Samples) -> Samples:
+def _flat(found: Samples, body: Mlp) -> Samples:
     """[T * N, ...], observations as the network's numbers."""
     rows = Samples(
         *(
@@ -110,4 +114,4 @@ def _flat(found: Samples) -> Samples:
     )
     if rows.action.ndim > 1:
         rows = rows._replace(action=rows.action.reshape((len(rows.action), -1)))
-    return rows._replace(obs=np.ascontiguousarray(flat_floats(NS, rows.obs)))
+    return rows._replace(obs=np.ascontiguousarray(body.read(NS, rows.obs)))

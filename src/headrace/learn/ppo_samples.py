@@ -88,15 +88,18 @@ def next_values(ns: Namespace, algorithm: Ppo, state: PpoState, rollout: Rollout
     """V(next) [T, N]: the values of the next row, but where an episode was cut off."""
 
     def values(obs: Array) -> Array:
-        flat = obs.reshape((-1, *obs.shape[2:]))
-        value = algorithm.network.values(ns, state.params, seen(ns, state.observations, flat))
-        return value.reshape(obs.shape[:2])
+        return algorithm.network.values(ns, state.params, seen(ns, state.observations, obs))
+
+    def all_values(obs: Array) -> Array:
+        if len(obs.shape) > 3:  # of images and boards networks keep a hundred times as much
+            return ns.by_rows(values, obs)
+        return values(obs.reshape((-1, *obs.shape[2:]))).reshape(obs.shape[:2])
 
     value, cut = rollout.extras["value"], rollout.truncated[:-1]
-    last = values(rollout.next_obs[-1:])
+    last = values(rollout.next_obs[-1])[None]
     # Those whose value counts though no row holds it are rare: compute all, or none.
     earlier = ns.when_any(
-        cut, lambda: ns.xp.where(cut, values(rollout.next_obs[:-1]), value[1:]), value[1:]
+        cut, lambda: ns.xp.where(cut, all_values(rollout.next_obs[:-1]), value[1:]), value[1:]
     )
     return ns.xp.concat([earlier, last])
 

@@ -13,6 +13,9 @@ PIECES = np.array([1, 3, 3, 5, 9], np.float32)
 """Of pawn, knight, bishop, rook, queen: the first planes of a chess observation, in this order;
 the opponent's begin with plane 6."""
 
+DECISIVE = np.float32(8)
+"""Pawns ahead of which more hardly counts."""
+
 
 def check_material(spec: EnvSpec) -> None:
     """Raise unless an environment's observations are chess boards."""
@@ -42,4 +45,9 @@ def material_shaping(
     without an army gives back all that he had won.
     """
     going_on = 1.0 - ns.to_float(terminated)
-    return discount * going_on * sign * material(ns, next_obs) - material(ns, obs)
+    return discount * going_on * sign * _ahead(ns, next_obs) - _ahead(ns, obs)
+
+
+def _ahead(ns: Namespace, obs: Array) -> Array:
+    """Material from -1 to 1: what is won after a queen counts little, for it does not help."""
+    return ns.xp.tanh(material(ns, obs) / DECISIVE)

@@ -37,7 +37,7 @@ HOW = tuple(
 NO_PRESET = "none"
 COMPILED = ("native", "array")
 """Definitions that go into one program with the update."""
-EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0"}
+EVALUATED_IN = {"Chess-v0": "ChessVsRandom-v0", "ChessVsRandom-v0": "ChessVsRandom-v0"}
 """Where self-play says nothing of strength: the same game, with an opponent inside."""
 
 
@@ -76,6 +76,7 @@ def resolve(
     if found is not None:
         values = dict(found.values)
         preferred = values.pop("learner", None)
+        spec = _environment(env, how, options or {}, values.pop("options", {}))
         settings, algorithm = _layer(settings, algorithm, values, f"preset {found.name}")
     file |= file.pop("hyper_parameters", {})
     settings, algorithm = _layer(settings, algorithm, file, where)
@@ -103,13 +104,18 @@ def resolve(
     )
 
 
-def _environment(env: str, how: dict[str, Any], options: Mapping[str, Any]) -> EnvSpec:
-    """With the file's options, if it is the file's environment, and those that were given."""
-    if env != how.get("env"):
-        return registry.spec(env, **options)
-    before = dict(how.get("options", {}))
-    if "max_episode_steps" in how:
-        before["max_episode_steps"] = how["max_episode_steps"] or 0
+def _environment(
+    env: str,
+    how: dict[str, Any],
+    options: Mapping[str, Any],
+    preset: Mapping[str, Any] | None = None,
+) -> EnvSpec:
+    """With the preset's options, the file's if it is the file's environment, and those given."""
+    before = dict(preset or {})
+    if env == how.get("env"):
+        before |= how.get("options", {})
+        if "max_episode_steps" in how:
+            before["max_episode_steps"] = how["max_episode_steps"] or 0
     return registry.spec(env, **{**before, **options})
 
 

@@ -105,11 +105,15 @@ def make_trainer(config: RunConfig, spec: EnvSpec) -> Trainer:
     return Kind(algorithm, spec, **arguments)
 
 
+WHOLE_GAMES = {"start": "game"}
+"""Options of what chess is evaluated in, whatever training begins with."""
+
+
 def evaluation_environment(config: RunConfig, definition: str | None = None) -> EnvSpec:
     """What the run's policy is evaluated in, by this definition or the one it was trained by."""
     spec = environment(config)
     if config.evaluation_env is not None:
-        spec = registry.spec(config.evaluation_env, **config.options)
+        spec = registry.spec(config.evaluation_env, **{**config.options, **WHOLE_GAMES})
     return only(spec, definition or config.definition)
 
 

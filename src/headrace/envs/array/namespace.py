@@ -98,6 +98,10 @@ class Namespace(ABC):
         """`then()` if the mask is set anywhere. `then()` must equal `otherwise` if it is not."""
 
     @abstractmethod
+    def by_rows(self, function: Callable[[Array], Array], rows: Array) -> Array:
+        """The function of one row after the other: what it needs is there for one at a time."""
+
+    @abstractmethod
     def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
         """`current` with the rows where `mask` is set replaced by those of `make`.
 
@@ -112,6 +116,10 @@ class _Eager(Namespace):
     def when_any(self, mask: Array, then: Callable[[], Tree], otherwise: Tree) -> Tree:
         """A branch."""
         return then() if bool(mask.any()) else otherwise
+
+    def by_rows(self, function: Callable[[Array], Array], rows: Array) -> Array:
+        """A loop."""
+        return self.xp.stack([function(row) for row in rows])
 
     def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
         """By fancy indexing."""
@@ -237,6 +245,10 @@ class Jax(Namespace):
     def when_any(self, mask: Array, then: Callable[[], Tree], otherwise: Tree) -> Tree:
         """One condition for the whole batch."""
         return self.jax.lax.cond(mask.any(), then, lambda: otherwise)
+
+    def by_rows(self, function: Callable[[Array], Array], rows: Array) -> Array:
+        """A loop in the program."""
+        return self.jax.lax.map(function, rows)
 
     def replace(self, mask: Array, make: Callable[[Rows], Tree], current: Tree) -> Tree:
         """By a choice over all rows."""

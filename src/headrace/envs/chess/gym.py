@@ -23,6 +23,7 @@ from headrace.envs.chess.encoding import (
     move_of,
     planes,
 )
+from headrace.envs.chess.endings import random_ending
 from headrace.envs.chess.extra import chess
 from headrace.envs.chess.game import Game, read_fen
 from headrace.envs.chess.players import random_move
@@ -30,6 +31,7 @@ from headrace.errors import HeadraceError, unknown
 
 OBSERVATIONS = {"planes": (planes, PLANES), "compact": (compact, COMPACT_PLANES)}
 ILLEGAL = ("error", "lose")
+STARTS = ("game", "mixed")
 
 Observation = npt.NDArray[np.uint8]
 
@@ -37,6 +39,7 @@ Observation = npt.NDArray[np.uint8]
 class ChessEnv(gymnasium.Env[Observation, np.integer]):
     """Both sides by turns. Everything is seen by the side to move; the reward is the mover's.
 
+    With `start="mixed"` every other game, by chance, begins with an ending (see `endings`).
     `reset` and `step` give `info["action_mask"]`, which `action_space.sample(mask)` takes, and
     `info["to_play"]`, 0 for white and 1 for black. `reset(options={"fen": ...})` begins elsewhere.
     """
@@ -46,17 +49,24 @@ class ChessEnv(gymnasium.Env[Observation, np.integer]):
     players = 2
 
     def __init__(
-        self, observation: str = "planes", illegal: str = "error", render_mode: str | None = None
+        self,
+        observation: str = "planes",
+        illegal: str = "error",
+        start: str = "game",
+        render_mode: str | None = None,
     ):
         """`illegal="lose"`: an illegal action loses the game; otherwise it is an error."""
         if observation not in OBSERVATIONS:
             raise unknown("observation", observation, OBSERVATIONS)
         if illegal not in ILLEGAL:
             raise unknown("value of illegal", illegal, ILLEGAL)
+        if start not in STARTS:
+            raise unknown("value of start", start, STARTS)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise unknown("render_mode", render_mode, self.metadata["render_modes"])
         self._encode, depth = OBSERVATIONS[observation]
         self._illegal_loses = illegal == "lose"
+        self._mixed = start == "mixed"
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(0, 255, (8, 8, depth), np.uint8)
         self.action_space = gymnasium.spaces.Discrete(ACTIONS)
@@ -67,7 +77,11 @@ class ChessEnv(gymnasium.Env[Observation, np.integer]):
         """A new game."""
         super().reset(seed=seed)
         fen = (options or {}).get("fen")
-        self.game = Game(None if fen is None else read_fen(fen))
+        if fen is None and self._mixed and self.np_random.integers(2):
+            board = random_ending(self.np_random, mine=self.players == 1)
+        else:
+            board = None if fen is None else read_fen(fen)
+        self.game = Game(board)
         self._after_move()
         if self._over:
             raise HeadraceError(f"'{fen}': this game has ended already")
@@ -125,7 +139,8 @@ class ChessEnv(gymnasium.Env[Observation, np.integer]):
 class ChessVsRandomEnv(ChessEnv):
     """The agent's move and a random legal reply in one step; its colour is drawn per episode.
 
-    From a FEN the agent plays the side to move. There is no `info["to_play"]`: it is the agent.
+    From a FEN or an ending the agent plays the side to move. There is no `info["to_play"]`: it is
+    the agent.
     """
 
     players = 1
@@ -135,7 +150,8 @@ class ChessVsRandomEnv(ChessEnv):
     ) -> tuple[Observation, dict[str, Any]]:
         """A new game; where the agent has black, after white's first move."""
         beginning = super().reset(seed=seed, options=options)
-        if "fen" in (options or {}) or self.np_random.integers(2) == 0:
+        begun = bool(self.game.board.fullmove_number > 1) or "fen" in (options or {})
+        if begun or self.np_random.integers(2) == 0:
             return beginning
         self._reply()
         return self._observation()
