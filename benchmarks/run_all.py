@@ -24,6 +24,7 @@ BENCHMARKS = (
     "async/cart_pole",
     "async/tuner",
     "async/until_solved",
+    "async/costly_sampling",
     "train/throughput",
     "train/until_solved",
 )

@@ -40,7 +40,10 @@ class Member:
     """For a life: 0 the first time."""
     line: counters.Line | None
     """Where it beats; None where it does not."""
-    one_thread: bool = True
+    threads: int | None = 1
+    """That its libraries may use; None: as many as they like."""
+    on: set[int] | None = None
+    """The processors that it may run on; None: all."""
     nice: int = 0
     vital: bool = False
     """Whether the run ends with it."""
@@ -112,7 +115,8 @@ class Crew:
             member.work(member.lives),
             self._memory,
             log,
-            one_thread=member.one_thread,
+            threads=member.threads,
+            on=member.on,
             nice=member.nice,
         )
         member.lives += 1

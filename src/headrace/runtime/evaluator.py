@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,16 +27,16 @@ from headrace.runtime.child import EVALUATED, SAY, Wire
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.sampler import beating
 from headrace.runtime.shared import SharedMemory
-from headrace.train.evaluate import evaluate
+from headrace.train.evaluate import evaluate, proven
 from headrace.train.model import save_model
 from headrace.train.session import EVALUATION_SEED
 
 NEWEST = "newest"
 """Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
-_PROOF = 4
-"""Times as many episodes are played by a policy that reached what it was to reach."""
-_SHARE, _CREDIT_S = 0.25, 1.0
-"""Of one processor, at most, over time; and seconds of work beyond that."""
+_PROOF = 5
+"""Times as many episodes, at most, are played by a policy that reached what it was to reach."""
+_CREDIT_S = 1.0
+"""Of work beyond its share."""
 _NAP_S = 0.005
 _NEWEST_EVERY_S = 1.0
 
@@ -67,7 +68,8 @@ class Evaluator:
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
             steps, now = channels.counters.sampled(), time.monotonic()
-            early = steps < next_at or busy > _CREDIT_S + _SHARE * (now - began)
+            allowed = _CREDIT_S + settings.evaluation_share * (now - began)
+            early = steps < next_at or busy > allowed
             if channels.counters.orders.get(counters.LAST):
                 early = False
             known = channels.weights.version == weights.version
@@ -78,11 +80,11 @@ class Evaluator:
                 time.sleep(_NAP_S)
                 continue
             weights.refresh()
-            returns = self._returns(played, weights.params, settings.evaluation_episodes, 0)
-            if settings.until is not None and np.mean(returns) >= settings.until:
-                # The first of many evaluations to reach it is a lucky one: let it prove itself.
-                more = _PROOF * settings.evaluation_episodes
-                returns = np.concatenate([returns, self._returns(played, weights.params, more, 1)])
+            play = partial(self._returns, played, weights.params, settings.evaluation_episodes)
+            returns = play(0)
+            if settings.until is not None:
+                most = _PROOF * settings.evaluation_episodes
+                returns = proven(returns, settings.until, most, play)
             mean = float(np.mean(returns))
             found = {
                 "env_steps": self.steps_before + steps,

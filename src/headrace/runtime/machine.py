@@ -39,6 +39,20 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def divided(learner_threads: int | None) -> tuple[set[int] | None, set[int] | None]:
+    """Processors for the learner, and for the samplers; None where both may use all.
+
+    The system's scheduler would put two processes that wake each other on one processor, and leave
+    it at that for seconds.
+    """
+    if learner_threads is None or not hasattr(os, "sched_getaffinity"):
+        return None, None
+    usable = sorted(os.sched_getaffinity(0))
+    if learner_threads >= len(usable):
+        return None, None
+    return set(usable[:learner_threads]), set(usable[learner_threads:])
+
+
 def processor_name() -> str:
     """As the system calls it."""
     try:

@@ -32,13 +32,32 @@ _PROGRAM = (
 _HEADER = struct.Struct("=cQ")
 
 
+def _limits(threads: int | None) -> dict[str, str]:
+    """What says so in the environment: to BLAS and OpenMP, and to XLA."""
+    if threads is None:
+        return {}
+    return dict.fromkeys((*ONE_THREAD, "PJRT_NPROC"), str(threads))
+
+
 class Process:
     """One fresh interpreter, that runs nothing of the main script."""
 
     def __init__(
-        self, title: str, work: Work, memory: int, log: Path, *, one_thread: bool, nice: int = 0
+        self,
+        title: str,
+        work: Work,
+        memory: int,
+        log: Path,
+        *,
+        threads: int | None,
+        on: set[int] | None = None,
+        nice: int = 0,
     ):
-        """`memory` is the descriptor that it inherits; what it prints is appended to `log`."""
+        """`memory` is the descriptor that it inherits; what it prints is appended to `log`.
+
+        `threads` is how many its libraries may use, and `on` the processors that it may run on;
+        None: as many as they like, and all of ours.
+        """
         ours, theirs = socket.socketpair()
         theirs_alive, self._lifeline = os.pipe()
         inherited = (theirs.fileno(), memory, theirs_alive)
@@ -52,7 +71,7 @@ class Process:
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=file,
-                    env=os.environ | (ONE_THREAD if one_thread else {}),
+                    env=os.environ | _limits(threads),
                 )
         except BaseException:
             ours.close()
@@ -63,6 +82,8 @@ class Process:
             os.close(theirs_alive)
         self._end = ours
         self._arrived = bytearray()
+        if on is not None:
+            os.sched_setaffinity(self.pid, on)
         if nice:
             os.setpriority(os.PRIO_PROCESS, self.pid, nice)
         self.send(JOB, pickled(work))

@@ -284,7 +284,8 @@ def _key(plan: Plan) -> str:
     """All that the choice hangs on."""
     settings = plan.settings
     names = ("samplers", "envs_per_sampler", "updates_per_dispatch", "sampling_rate",
-             "largest_batch", "num_envs", "steps", "actor_device", "critic_device")  # fmt: skip
+             "largest_batch", "num_envs", "steps", "learner_threads", "actor_device",
+             "critic_device")  # fmt: skip
     told = {
         "format": FORMAT,
         "machine": [processor_name(), processors()],
