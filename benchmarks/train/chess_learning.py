@@ -2,8 +2,9 @@
 """Chess from nothing: the score against random play, and against the material-greedy player.
 
 `headrace train` with its preset, a seed after the other, until its own evaluations reach the bar or
-the time is up: with the opponent inside, or by self-play (`--env Chess-v0`). Then policies of its checkpoints play games on python-chess, of which the
-curve is drawn, and the last one plays more of them. A score counts a win 1 and a draw ½.
+the time is up: with the opponent inside, or by self-play (`--env Chess-v0`). Then policies of its
+checkpoints play games on python-chess, of which the curve is drawn, and the last one plays more of
+them. A score counts a win 1 and a draw ½.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def draw(curves: list[list[dict[str, Any]]], path: Path) -> None:
 def main() -> int:
     """Train, play, draw."""
     bench = Benchmark(
-        "train_chess", __doc__, env="ChessVsRandom-v0", seeds=3, minutes=30.0, points=6, games=60, last=400,
+        "train_chess", __doc__, env="ChessVsRandom-v0", seeds=3, minutes=30.0,
+        points=6, games=60, last=400,
         runs=RESULTS / "chess", plot=RESULTS / "train_chess.png",
     )  # fmt: skip
     arguments = bench.arguments
