@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes asynchronous runs end soon: proofs no longer than needed, processors of one's own."""
 
+import ast
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -57,6 +60,21 @@ def test_a_process_runs_where_it_is_put(tmp_path):
         process.kill()
         process.close()
         memory.close()
+
+
+def test_a_process_keeps_to_its_processors_with_all_its_threads():
+    one = min(os.sched_getaffinity(0))
+    program = (
+        "import os, threading; from pathlib import Path;"
+        "from headrace.runtime.machine import keep_to;"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start();"
+        f"keep_to({{{one}}});"
+        "print([os.sched_getaffinity(int(t.name)) for t in Path('/proc/self/task').iterdir()])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    places = ast.literal_eval(done.stdout.decode())
+    assert len(places) > 1
+    assert all(place == {one} for place in places)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import time
@@ -51,6 +52,13 @@ def divided(learner_threads: int | None) -> tuple[set[int] | None, set[int] | No
     if learner_threads >= len(usable):
         return None, None
     return set(usable[:learner_threads]), set(usable[learner_threads:])
+
+
+def keep_to(processors: set[int]) -> None:
+    """All threads of this process run on these from now on."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread.name), processors)
 
 
 def processor_name() -> str:

@@ -102,7 +102,7 @@ class Supervisor:
     def _start(self) -> None:
         plan, counted = self._plan, self.channels.counters
         before = self._books.before
-        learners, samplers = divided(plan.settings.learner_threads)
+        _, samplers = divided(plan.settings.learner_threads)
         learner = Learner(plan, self._checkpoint, (before.updates, before.update_frames))
         self.crew.start(
             Member(
@@ -111,7 +111,6 @@ class Supervisor:
                 lambda _: learner,
                 counted.learner,
                 threads=plan.settings.learner_threads,
-                on=learners,
                 vital=True,
             )
         )
