@@ -18,7 +18,9 @@ void bind_chess(nanobind::module_& m);
 void bind_draws(nanobind::module_& m);
 void bind_limits(nanobind::module_& m);
 void bind_mlp(nanobind::module_& m);
+void bind_moves(nanobind::module_& m);
 void bind_ppo(nanobind::module_& m);
+void bind_residual(nanobind::module_& m);
 void bind_xla(nanobind::module_& m);
 
 }  // namespace headrace::bind

@@ -246,7 +246,9 @@ NB_MODULE(_native, m) {
   bind_draws(m);
   bind_limits(m);
   bind_mlp(m);
+  bind_moves(m);
   bind_ppo(m);
+  bind_residual(m);
   bind_xla(m);
 }
 

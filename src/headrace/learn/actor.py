@@ -13,9 +13,9 @@ from headrace.envs.philox import policy_uniforms
 from headrace.envs.spec import EnvSpec
 from headrace.learn import normaliser
 from headrace.learn.actor_critic import ActorCritic, ActorCriticParams
-from headrace.learn.distributions import ActionRange, Categorical, Gaussian, standard_normals
+from headrace.learn.distributions import ActionRange, Gaussian, standard_normals
 from headrace.learn.normaliser import Moments
-from headrace.policy import PolicyKey, legal_actions
+from headrace.policy import PolicyKey
 
 
 class ActorCriticActing(NamedTuple):
@@ -40,9 +40,8 @@ class ActorCriticPolicy:
         """The extras are `log_prob`, `value`, and `drawn` of continuous actions."""
         ns = namespace(self.library)
         params, space = acting.params, self.spec.action_space
-        outputs, value = self.network.apply(ns, params, seen(ns, acting.observations, obs))
-        chosen = distribution(ns, params, outputs, mask)
-        if isinstance(chosen, Categorical):
+        chosen, value = self.network.policy(ns, params, seen(ns, acting.observations, obs), mask)
+        if not isinstance(chosen, Gaussian):
             assert isinstance(space, gymnasium.spaces.Discrete)
             if self.deterministic:
                 action = chosen.mode()
@@ -53,7 +52,7 @@ class ActorCriticPolicy:
         if self.deterministic:
             drawn = chosen.mode()
         else:
-            uniforms = policy_uniforms(ns, key, 2 * outputs.shape[-1])
+            uniforms = policy_uniforms(ns, key, 2 * chosen.mean.shape[-1])
             drawn = chosen.sample(standard_normals(ns, uniforms))
         extras = {"log_prob": chosen.log_prob(drawn), "value": value, "drawn": drawn}
         return ActionRange(space).to_env(ns, drawn), extras
@@ -62,13 +61,3 @@ class ActorCriticPolicy:
 def seen(ns: Namespace, moments: Moments | tuple, obs: Array) -> Array:
     """Observations as the network gets them."""
     return normaliser.normalise(ns, moments, obs) if isinstance(moments, Moments) else obs
-
-
-def distribution(
-    ns: Namespace, params: ActorCriticParams, outputs: Array, mask: Array | None
-) -> Categorical | Gaussian:
-    """Of actions, from the network's outputs [B, n]."""
-    if params.log_std.shape[0]:
-        return Gaussian(ns, outputs, params.log_std)
-    legal = None if mask is None else legal_actions(ns, mask, outputs.shape[-1])
-    return Categorical(ns, outputs, legal)

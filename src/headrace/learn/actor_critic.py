@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,12 @@ from headrace.envs.array.namespace import Array, Namespace
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn.convolution import Convolutional, Residual, convolution_init, convolve
+from headrace.learn.distributions import Categorical, Gaussian
 from headrace.learn.networks import Activation, Dense, Network, dense, dense_init, mlp_for
+from headrace.policy import legal_actions
+
+if TYPE_CHECKING:
+    from headrace.learn.native_moves import LegalMoves
 
 NetworkName = Literal["auto", "mlp", "conv", "residual"]
 BOARD_PLANES = 73
@@ -60,6 +65,19 @@ class ActorCritic:
         features = self.body.apply(ns, params.body, obs)
         return dense(params.policy, features), self._value(ns, params, obs, features)
 
+    def policy(
+        self, ns: Namespace, params: ActorCriticParams, obs: Array, mask: Array | None
+    ) -> tuple[Categorical | Gaussian | LegalMoves, Array]:
+        """The distribution of actions for a batch of observations, and values [B].
+
+        `mask` is uint8 [B, bytes] where some actions may be illegal.
+        """
+        outputs, value = self.apply(ns, params, obs)
+        if self.log_std is not None:
+            return Gaussian(ns, outputs, params.log_std), value
+        legal = None if mask is None else legal_actions(ns, mask, outputs.shape[-1])
+        return Categorical(ns, outputs, legal), value
+
     def values(self, ns: Namespace, params: ActorCriticParams, obs: Array) -> Array:
         """Values [B] alone."""
         features = () if self.separate else self.body.apply(ns, params.body, obs)
@@ -90,6 +108,19 @@ class BoardActorCritic(ActorCritic):
         # Rows count from the eighth rank down, actions by file and then by rank upwards.
         by_file = ns.xp.moveaxis(ns.xp.flip(planes, axis=1), 1, 2)
         return by_file.reshape((obs.shape[0], -1)), self._board_value(ns, params, board)
+
+    def policy(
+        self, ns: Namespace, params: ActorCriticParams, obs: Array, mask: Array | None
+    ) -> tuple[Categorical | Gaussian | LegalMoves, Array]:
+        """Over the legal moves alone where the native core computes them."""
+        if ns.name == "jax" and mask is not None:
+            from headrace.learn import native_moves
+
+            if native_moves.runs(self._board.channels):
+                board = self._board.map(ns, params.body, obs)
+                value = self._board_value(ns, params, board)
+                return native_moves.LegalMoves(params.policy, board, mask), value
+        return super().policy(ns, params, obs, mask)
 
     def values(self, ns: Namespace, params: ActorCriticParams, obs: Array) -> Array:
         """Values [B] alone."""

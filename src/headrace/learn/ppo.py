@@ -14,7 +14,7 @@ from headrace.envs.array.namespace import Array, Namespace, namespace
 from headrace.envs.spec import EnvSpec
 from headrace.errors import HeadraceError
 from headrace.learn import adam, chance, normaliser
-from headrace.learn.actor import ActorCriticActing, ActorCriticPolicy, distribution
+from headrace.learn.actor import ActorCriticActing, ActorCriticPolicy
 from headrace.learn.actor_critic import ActorCritic, ActorCriticParams, NetworkName, actor_critic
 from headrace.learn.algorithm import Algorithm, Metrics, Rollout
 from headrace.learn.networks import Activation, Mlp
@@ -228,8 +228,7 @@ class Ppo(Algorithm):
         import jax.numpy as jnp
 
         config, ns = self.config, namespace("jax")
-        outputs, value = self.network.apply(ns, params, part.obs)
-        policy = distribution(ns, params, outputs, part.mask)
+        policy, value = self.network.policy(ns, params, part.obs, part.mask)
         log_ratio = policy.log_prob(part.action) - part.log_prob
         ratio = jnp.exp(log_ratio)
 
