@@ -46,7 +46,8 @@ _CHESS: Mapping[str, Any] = {
     "minibatches": 16,
     "entropy_weight": 0.003,
     "material_weight": 0.5,
-    "total_steps": 2_000_000,
+    "total_steps": 1_500_000,
+    "anneal_steps": 1_500_000,
     "evaluation_every": 65_536,
     "evaluation_episodes": 128,
 }
