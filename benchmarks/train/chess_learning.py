@@ -2,8 +2,8 @@
 """Chess from nothing: the score against random play, and against the material-greedy player.
 
 `headrace train` with its preset, a seed after the other: with the opponent inside, or by self-play
-(`--env Chess-v0`). Then policies of its checkpoints play games on python-chess, of which the curve is
-drawn, and the last one plays more of them. A score counts a win 1 and a draw ½.
+(`--env Chess-v0`). Then policies of its checkpoints play games on python-chess, of which the curve
+is drawn, and the last one plays more of them. A score counts a win 1 and a draw ½.
 """
 
 from __future__ import annotations
