@@ -125,9 +125,9 @@ def test_a_video_shows_the_episode(tmp_path):
 
 
 def test_the_last_videos_are_kept(tmp_path):
-    spec = headrace.spec("CartPole-v1", max_episode_steps=1)
+    shown = film(None, headrace.spec("CartPole-v1", max_episode_steps=1))
     for env_steps in range(KEPT + 3):
-        keep_video(tmp_path, None, spec, env_steps)
+        keep_video(tmp_path, shown, env_steps)
     names = sorted(one.name for one in (tmp_path / "videos").iterdir())
     assert names == [f"step-{steps:014}.gif" for steps in range(3, KEPT + 3)]
 

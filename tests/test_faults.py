@@ -14,6 +14,10 @@ import pytest
 
 from headrace.errors import HeadraceError, WorkerDiedError
 from headrace.report.training import train
+from headrace.runtime.child import SAY
+from headrace.runtime.crew import Crew, Member
+from headrace.runtime.process import Process
+from headrace.runtime.shared import SharedMemory
 from headrace.runtime.status import StatusReader
 from headrace.train import checkpoint
 
@@ -142,10 +146,11 @@ def test_killed_members_are_replaced_and_the_end_of_the_learner_ends_all(tmp_pat
         assert resumed.nobody_left()
 
 
-def test_ctrl_c_once_leaves_a_checkpoint(tmp_path):
+def test_ctrl_c_once_leaves_a_checkpoint_and_videos(tmp_path):
     folder = tmp_path / "run"
-    with RunningRun(folder) as run:
-        run.wait_for(learning)
+    drawn = ("--definition", "gym", "--set", "max_episode_steps=10", "--video-every", "0.5")
+    with RunningRun(folder, *drawn, env="Pendulum-v1") as run:
+        run.wait_for(lambda s: learning(s) and list(folder.glob("videos/step-*.gif")))
         os.killpg(run.process.pid, signal.SIGINT)  # as a terminal does: all of them
         assert run.nobody_left(15)
         assert run.process.returncode == 130
@@ -195,6 +200,52 @@ def test_an_environment_that_hangs_is_killed_and_restarted(tmp_path):
     )  # fmt: skip
     assert run.env_steps >= 20_000
     assert "hung" in member(StatusReader(tmp_path / "run").newest(), "sampler").reason
+
+
+def test_what_a_killed_process_told_is_read_and_its_files_are_closed_once(tmp_path):
+    memory = SharedMemory()
+    process = Process("headrace test", _tell_and_hang, memory.descriptor, tmp_path / "log",
+                      one_thread=True)  # fmt: skip
+    descriptors = process._end.fileno(), process._lifeline
+    while not (tmp_path / "log").read_bytes():
+        time.sleep(0.01)
+    process.kill()
+    assert process.ending() == "killed by SIGKILL"
+    assert [(one.kind, one.payload) for one in process.messages()] == [(SAY, "last words")]
+    process.close()
+    others = [os.open(tmp_path, os.O_RDONLY) for _ in range(8)]
+    assert set(descriptors) <= set(others)  # they have their numbers now
+    process.close()
+    process.send(SAY)
+    assert not list(process.messages())
+    for other in others:
+        os.close(other)  # was not closed by the one that had its number before
+    memory.close()
+
+
+def test_what_was_told_just_before_the_end_is_heard(tmp_path):
+    memory, said = SharedMemory(), []
+    crew = Crew("run", tmp_path, memory.descriptor, silence_limit=60.0, failures_in_a_row=5,
+                after_death=lambda member: None, say=said.append)  # fmt: skip
+    crew.start(Member("viewer", 0, lambda life: _tell, None))
+    first = crew.members[0].process
+    assert first.wait(10.0)
+    crew.look_after()
+    assert next((one.role, told.payload) for one, told in crew.messages()) == ("viewer", "told")
+    assert crew.members[0].process is not first
+    assert "restarted" in said[0]
+    crew.close()
+    memory.close()
+
+
+def _tell(memory, line):
+    line.tell(SAY, "told")
+
+
+def _tell_and_hang(memory, line):
+    line.tell(SAY, "last words")
+    print("told", flush=True)
+    time.sleep(3600)
 
 
 def test_losses_that_are_no_numbers_stop_the_run(tmp_path):

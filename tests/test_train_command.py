@@ -24,6 +24,7 @@ from headrace.envs.array.namespace import namespace
 from headrace.envs.philox import identify
 from headrace.policy import PolicyKey
 from headrace.train import checkpoint, trees
+from headrace.train.cache import cache_folder
 from headrace.train.checkpoint import CHECKPOINTS, Checkpoints
 from headrace.train.resolve import resolve
 
@@ -337,16 +338,25 @@ def test_mistakes_in_a_file(
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    """No file may grow beyond a few blocks, as if there were no more."""
-    limited = "ulimit -f 40; trap '' XFSZ; exec "
+    """No file may grow beyond a few blocks, as if there were no more: the checkpoint is too large.
+
+    Compiled programs are read from the cache of the other tests and not written to it, where one
+    that was cut off would stay.
+    """
+    limited = "ulimit -f 4; trap '' XFSZ; exec "
     command = f"{limited} {sys.executable} -m headrace train CartPole-v1 {' '.join(SMALL)}"
     done = subprocess.run(
-        ["bash", "-c", f"{command} --hidden 128 128 --total-steps 100000 --out run"],
-        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+        ["bash", "-c", f"{command} --total-steps 512 --out run"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,
+        env=os.environ | {
+            "JAX_COMPILATION_CACHE_DIR": str(cache_folder()),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1e9",
+        },
     )  # fmt: skip
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert "cannot be written (File too large)" in done.stderr.splitlines()[-1]
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("headrace: ")]
+    assert "cannot be written (File too large)" in line
     assert not list((tmp_path / "run").rglob(".draft-*"))
 
 

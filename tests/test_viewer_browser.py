@@ -72,6 +72,41 @@ def test_a_recorded_run(browser, tmp_path):
         assert "0.0003" in browser.value(TEXT.format("#config"))
 
 
+EXTENTS = {
+    "[3, 1, 2]": [1, 3],
+    "[1, 1, 1, 1, 1, 1, 1, 1e9]": [1, 1],
+    "[0, 10, 20, 30, 40, 50, 60, 70, 80, -1e5]": [0, 80],
+    "[0, 10, 20, 30, 40, 50, 60, 70, 80, -100]": [-100, 80],
+    "[...Array(90).fill(500), 9, 20, 50, 120, 300]": [9, 500],
+    "[-1e4, 1e4, ...Array.from({ length: 98 }, (_, i) => i)]": [0, 97],
+}
+"""Of values: from where to where a chart of them goes."""
+OUTSIDE = "[...document.querySelectorAll('#returns {}.outside')].map((e) => e.textContent)"
+
+
+def test_an_extreme_evaluation_does_not_flatten_the_rest(browser, tmp_path):
+    folder = write_run(tmp_path / "run", seconds=90)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    (odd,) = [line for line in lines if line["seconds"] == 45]
+    odd["evaluation/return"] = -40_000.0
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with Watching(folder) as watching:
+        browser.open(watching.url)
+        settled(browser)
+        assert browser.value(OUTSIDE.format("path")) == [""], "one arrow"
+        assert browser.value(OUTSIDE.format("text")) == ["\N{MINUS SIGN}40 k"]
+        values = browser.value(
+            "[...document.querySelectorAll('#returns text[text-anchor=end]')]"
+            ".map((e) => Number(e.textContent)).filter((v) => !isNaN(v))"
+        )
+        assert 0 <= min(values) <= 100
+        assert 400 <= max(values) <= 600, "the axis is that of the others"
+        browser.screenshot(tmp_path / "outside.png")
+        for values, extent in EXTENTS.items():
+            script = f"import('/chart.js').then((m) => m.extent({values}))"
+            assert browser.value(script) == extent, values
+
+
 def test_the_agent_is_seen_playing(browser, tmp_path):
     with Watching(write_run(tmp_path / "run", seconds=5)) as watching:
         browser.open(watching.url)

@@ -29,7 +29,8 @@ PAIRS = (
     ("sac-cheetah", Contestant("Stable-Baselines3, 8192", "sb3", SCRIPT, stable(SB3, *LARGE))),
     ("sac-cheetah", Contestant("SBX", "sbx", SCRIPT, stable(SBX))),
     ("sac-cheetah", Contestant("SBX, 8192", "sbx", SCRIPT, stable(SBX, *LARGE))),
-    ("sac-cheetah", Contestant("RLlib", "rllib", "rllib_until.py")),
+    ("sac-cheetah", Contestant("RLlib", "rllib", "rllib_until.py", limit=300.0)),
+    ("sac-cheetah", Contestant("RLlib, 8192", "rllib", "rllib_until.py", LARGE, 300.0)),
     ("ppo-cartpole", Contestant("Sample Factory", "sample_factory", "sample_factory_until.py")),
     (
         "sac-double-pendulum",

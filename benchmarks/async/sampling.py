@@ -3,8 +3,11 @@
 
 The independent processes are the plainest loop there can be: several environments, one call of the
 same NumPy policy for all of them, nothing kept. So what is missing to 1 is what recording costs.
+AsyncVectorEnv has as many workers as there are samplers, one environment each as it is made, and
+the same policy for the observations of all.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import Benchmark
-from peer import Peer
 
+from headrace.collect.worker_pool import ONE_THREAD
 from headrace.envs.array.namespace import namespace
 from headrace.envs.philox import identify
 from headrace.policy import PolicyKey, action_dtype
@@ -66,10 +71,38 @@ def plain_loop(env: str, algo: str, num_envs: int, seconds: float) -> float:
     return steps / (time.perf_counter() - begin)
 
 
-def plain_processes(env: str, algo: str, num_envs: int, count: int, seconds: float) -> float:
-    """As many of them at once."""
-    command = [sys.executable, __file__, "plain", env, algo, str(num_envs), str(seconds)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+def vector_loop(env: str, algo: str, workers: int, seconds: float) -> float:
+    """Steps a second of AsyncVectorEnv, acted in by the same policy."""
+    plan = a_plan(env, algo, 1, workers, 32)
+    policy, spec = plan.algorithm().policy("numpy"), plan.spec
+    who, dtype = identify(namespace("numpy"), workers, 0), action_dtype(spec.action_space)
+    envs = AsyncVectorEnv([lambda: TimeLimit(spec.make_gym(), spec.max_episode_steps or 1 << 60)
+                           for _ in range(workers)])  # fmt: skip
+    obs: Any = envs.reset(seed=0)[0]
+    steps, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for _ in range(32):
+            key = PolicyKey(who, np.uint32(steps & 0xFFFFFFFF))
+            action, _ = policy.apply(plan.acting, obs.astype(np.float32), None, key)
+            obs = envs.step(np.asarray(action).astype(dtype, copy=False))[0]
+            steps += workers
+    rate = steps / (time.perf_counter() - begin)
+    envs.close()
+    return rate
+
+
+LOOPS = {"plain": plain_loop, "vector": vector_loop}
+
+
+def started(loop: str, *arguments: object) -> subprocess.Popen[str]:
+    """One of them in a process of its own, its policy on one thread as a sampler's is."""
+    command = [sys.executable, __file__, loop, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD)
+
+
+def in_its_own_process(loop: str, *arguments: object, count: int = 1) -> float:
+    """Steps a second of as many of them at once."""
+    running = [started(loop, *arguments) for _ in range(count)]
     return sum(float(process.communicate()[0].split()[-1]) for process in running)
 
 
@@ -78,38 +111,30 @@ def main() -> int:
     bench = Benchmark("async_sampling", __doc__)
     cores, seconds = processors(), max(1.0, 5 * bench.arguments.seconds)
 
-    def ratio(label: str, ours: float, theirs: float, bar: float | None) -> None:
-        verdict = "reached" if bar is None or ours >= bar * theirs else "MISSED"
-        figures = f"{ours:,.0f} / {theirs:,.0f} steps/s = {ours / theirs:.2f}"
-        told = "" if bar is None else f"   bar {bar:g}: {verdict}"
-        print(f"{label:44} {figures}{told}", flush=True)
-        bench.rows.append({"label": label, "bar": bar, "ratio": ours / theirs, "ours": ours})
-
     def against_loops(env: str, algo: str, envs: int, count: int, bar: float | None) -> float:
         plan = a_plan(env, algo, count, envs, 32)
         with Samplers(plan, plan.acting) as samplers:
             samplers.begun()
             time.sleep(0.5)
             ours = max(samplers.rate(seconds) for _ in range(2))
-        theirs = max(plain_processes(env, algo, envs, count, seconds) for _ in range(2))
-        ratio(f"{env}: {count} samplers / plain loops", ours, theirs, bar)
+        theirs = max(in_its_own_process("plain", env, algo, envs, seconds, count=count)
+                     for _ in range(2))  # fmt: skip
+        bench.check_rate(f"{env}: {count} samplers / plain loops", ours, theirs, bar)
         return ours
 
     ours = against_loops("HalfCheetah-v5", "sac", 8, cores, 0.9)
 
-    def against_async() -> None:
-        arguments = ("--env", "HalfCheetah-v5", "--vector", "async", "--num-envs", str(cores))
-        with Peer("gymnasium", "gymnasium_loop.py", *arguments) as peer:
-            ratio("HalfCheetah-v5: / AsyncVectorEnv", ours, peer.rate(seconds), 2.0)
-
-    bench.with_peer(against_async)
+    theirs = max(in_its_own_process("vector", "HalfCheetah-v5", "sac", cores, seconds)
+                 for _ in range(2))  # fmt: skip
+    bench.check_rate(f"HalfCheetah-v5: / AsyncVectorEnv({cores})", ours, theirs, 2.0)
     ours = against_loops("CartPole-v1", "ppo", 32, 1, None)
-    ratio("CartPole-v1, a sampler, 64x64 / 60 k", ours, 60_000, 1.0)
+    bench.check_rate("CartPole-v1, a sampler, 64x64 / 60 k", ours, 60_000, 1.0)
     return bench.finish()
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["plain"]:
-        print(plain_loop(sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])))
+    if sys.argv[1:2] and sys.argv[1] in LOOPS:
+        loop, env, algo, number, seconds = sys.argv[1:]
+        print(LOOPS[loop](env, algo, int(number), float(seconds)))
         sys.exit()
     sys.exit(main())

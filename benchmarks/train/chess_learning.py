@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chess from nothing: the score against random play, and against the material-greedy player.
 
-`headrace train Chess-v0` with its preset, a seed after the other, until its own evaluations reach
-the bar or the time is up. Then policies of its checkpoints play games on python-chess, of which the
-curve is drawn, and the last one plays more of them. A score counts a win 1 and a draw ½.
+`headrace train` with its preset, a seed after the other: with the opponent inside, or by self-play
+(`--env Chess-v0`). Then policies of its checkpoints play games on python-chess, of which the curve
+is drawn, and the last one plays more of them. A score counts a win 1 and a draw ½.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ BAR = 0.85
 OPPONENTS = {"random": "#2a6fbb", "greedy": "#c2571a"}
 
 
-def trained(folder: Path, seed: int, minutes: float) -> None:
+def trained(env: str, folder: Path, seed: int, minutes: float) -> None:
     """A run, unless it is there already: then it is looked at again."""
     if (folder / "result.json").exists():
         return
-    command = [str(Path(sys.executable).with_name("headrace")), "train", "Chess-v0"]
-    # A return is 2 score - 1; some more than the bar, so that a few hundred games confirm it.
-    command += ["--seed", str(seed), "--until", str(2 * (BAR + 0.03) - 1), "--no-plot"]
-    command += ["--time-limit", str(60 * minutes), "--keep-checkpoints", "1000"]
+    command = [str(Path(sys.executable).with_name("headrace")), "train", env]
+    command += ["--seed", str(seed), "--no-plot", "--time-limit", str(60 * minutes)]
+    command += ["--keep-checkpoints", "1000"]
     subprocess.run([*command, "--checkpoint-every", "60", "--out", str(folder)], check=True)
 
 
@@ -88,15 +87,16 @@ def draw(curves: list[list[dict[str, Any]]], path: Path) -> None:
 def main() -> int:
     """Train, play, draw."""
     bench = Benchmark(
-        "train_chess", __doc__, seeds=3, minutes=30.0, points=6, games=60, last=400,
+        "train_chess", __doc__, env="ChessVsRandom-v0", seeds=3, minutes=30.0,
+        points=6, games=60, last=400,
         runs=RESULTS / "chess", plot=RESULTS / "train_chess.png",
     )  # fmt: skip
     arguments = bench.arguments
     arguments.runs.mkdir(parents=True, exist_ok=True)
     curves = []
     for seed in range(arguments.seeds):
-        folder = arguments.runs / f"seed-{seed}"
-        trained(folder, seed, arguments.minutes)
+        folder = arguments.runs / f"{arguments.env}-{seed}"
+        trained(arguments.env, folder, seed, arguments.minutes)
         print(f"seed {seed}:", flush=True)
         rows = curve(folder, arguments.points, arguments.games, arguments.last)
         curves.append(rows)

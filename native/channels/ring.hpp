@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring of rows in shared memory: several writers, one reader, no lock.
 //
-// Memory: a head, then `capacity` slots. A slot is a word of state and the row's fields, packed.
+// Memory: a head, then `capacity` slots. A slot is a word of state and the row's fields, packed,
+// and is filled up to whole lines of the cache where that costs an eighth at most.
 //
 // Who may do what. Any number of processes write, each under an owner number that no other living
 // process uses, each from one thread. One process reads, from any number of threads. Nobody waits
@@ -31,6 +32,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -48,10 +50,11 @@ class Ring {
         slots_((Word*)memory + kLine / kWord),
         capacity_(capacity),
         field_bytes_(std::move(field_bytes)),
-        row_words_(row_words(field_bytes_)) {}
+        row_words_(row_words(field_bytes_)),
+        slot_words_(slot_words(row_words_)) {}
 
   static int64_t memory_bytes(int64_t capacity, const std::vector<int64_t>& field_bytes) {
-    return kLine + capacity * (1 + row_words(field_bytes)) * kWord;
+    return kLine + capacity * slot_words(row_words(field_bytes)) * kWord;
   }
 
   int64_t capacity() const { return capacity_; }
@@ -114,28 +117,36 @@ class Ring {
                  int64_t last, uint64_t seed, uint32_t batch) const {
     const auto fill = (uint64_t)this->fill();
     if (fill == 0) return -1;
-    std::vector<Word> scratch(row_words_);
     const int64_t lanes = (size + 3) / 4;
-    PhiloxWords ahead[kAhead];
-    for (int64_t lane = first; lane < std::min(first + kAhead, last); ++lane) {
-      ahead[lane % kAhead] = block(seed, batch, lane, 0);
-      for (uint32_t word : ahead[lane % kAhead]) prefetch(word % fill);
-    }
+    // Small rows are read four at a time: what was just stored word by word cannot be loaded in
+    // larger pieces before it has reached the cache.
+    const int64_t together = row_words_ <= kLocalWords ? 4 : 1;
+    std::vector<Word> scratch(together * row_words_);
+    std::array<uint64_t, 4> ahead[kAhead];  // indices drawn, whose rows are on their way
+    const auto draw = [&](int64_t lane) {
+      const PhiloxWords words = block(seed, batch, lane, 0);
+      for (int w = 0; w < 4; ++w) prefetch(ahead[lane % kAhead][w] = words[w] % fill);
+    };
+    for (int64_t lane = first; lane < std::min(first + kAhead, last); ++lane) draw(lane);
     int64_t misses = 0;
     for (int64_t lane = first; lane < last; ++lane) {
-      const PhiloxWords words = ahead[lane % kAhead];
-      if (lane + kAhead < last) {
-        ahead[lane % kAhead] = block(seed, batch, lane + kAhead, 0);
-        for (uint32_t word : ahead[lane % kAhead]) prefetch(word % fill);
-      }
-      for (int64_t w = 0; w < 4 && w * lanes + lane < size; ++w) {
-        uint64_t index = words[w] % fill;
-        for (uint32_t attempt = 1; !read(index, scratch.data()); ++attempt, ++misses) {
-          if (attempt > kDraws + fill) return -1;
-          index =
-              attempt < kDraws ? block(seed, batch, lane, attempt)[w] % fill : (index + 1) % fill;
+      const std::array<uint64_t, 4> indices = ahead[lane % kAhead];
+      if (lane + kAhead < last) draw(lane + kAhead);
+      const int64_t rows = std::min<int64_t>(4, (size - lane + lanes - 1) / lanes);
+      for (int64_t from = 0; from < rows; from += together) {
+        const int64_t to = std::min(from + together, rows);
+        for (int64_t w = from; w < to; ++w) {
+          Word* const row = &scratch[(w - from) * row_words_];
+          uint64_t index = indices[w];
+          for (uint32_t attempt = 1; !read(index, row); ++attempt, ++misses) {
+            if (attempt > kDraws + fill) return -1;
+            index =
+                attempt < kDraws ? block(seed, batch, lane, attempt)[w] % fill : (index + 1) % fill;
+          }
         }
-        unpack(scratch.data(), fields, into + w * lanes + lane);
+        for (int64_t w = from; w < to; ++w) {
+          unpack(&scratch[(w - from) * row_words_], fields, into + w * lanes + lane);
+        }
       }
     }
     return misses;
@@ -163,6 +174,13 @@ class Ring {
     return words_for(bytes);
   }
 
+  // The state, the row, and what makes whole lines of the cache where that costs little.
+  static int64_t slot_words(int64_t row_words) {
+    constexpr int64_t line = kLine / kWord;
+    const int64_t words = 1 + row_words, lines = (words + line - 1) / line * line;
+    return 8 * (lines - words) <= words ? lines : words;
+  }
+
   static Word pack(Word ticket, Word owner, bool busy) {
     return (ticket + 1) << (kOwnerBits + 1) | owner << 1 | (Word)busy;
   }
@@ -175,14 +193,16 @@ class Ring {
                         (uint32_t)(seed >> 32));
   }
 
-  // Rows are far apart: asked for early, they are there in time.
-  void prefetch(uint64_t index) const {
+  // Rows are far apart: asked for early, they are there in time. (Always inlined: to GCC a function
+  // that does nothing else has no effect, and a call of it is left out.)
+  [[gnu::always_inline]] inline void prefetch(uint64_t index) const {
     const auto* row = (const char*)slot((int64_t)index);
     const int64_t bytes = std::min<int64_t>((1 + row_words_) * kWord, 512);
     for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row + at);
+    __builtin_prefetch(row + bytes - 1);  // a line more, where slots are not whole lines
   }
 
-  Word* slot(int64_t index) const { return slots_ + index * (1 + row_words_); }
+  Word* slot(int64_t index) const { return slots_ + index * slot_words_; }
 
   void fill_slot(Word ticket, Word owner, const std::vector<const char*>& fields, int64_t row) {
     Word* const at = slot((int64_t)(ticket % (Word)capacity_));
@@ -212,16 +232,23 @@ class Ring {
     return load(at, std::memory_order_relaxed) == before;
   }
 
-  // Fields are a few bytes: a call of memcpy for each would cost more than the copying.
+  // Fields are a few bytes: a call of memcpy for each would cost more than the copying. The last
+  // piece overlaps the one before it.
   static void copy_field(char* to, const char* from, int64_t bytes) {
     if (bytes > 512) {
       std::memcpy(to, from, bytes);
-      return;
+    } else if (bytes >= 16) {
+      for (int64_t at = 0; at < bytes - 16; at += 16) std::memcpy(to + at, from + at, 16);
+      std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+      std::memcpy(to, from, 8);
+      std::memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else if (bytes >= 4) {
+      std::memcpy(to, from, 4);
+      std::memcpy(to + bytes - 4, from + bytes - 4, 4);
+    } else {
+      for (int64_t at = 0; at < bytes; ++at) to[at] = from[at];
     }
-    for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
-    if (bytes & 8) std::memcpy(to, from, 8), to += 8, from += 8;
-    if (bytes & 4) std::memcpy(to, from, 4), to += 4, from += 4;
-    for (bytes &= 3; bytes > 0; --bytes) *to++ = *from++;
   }
 
   void unpack(const Word* row, const std::vector<char*>& fields, int64_t to) const {
@@ -238,7 +265,7 @@ class Ring {
   Word* slots_;
   int64_t capacity_;
   std::vector<int64_t> field_bytes_;
-  int64_t row_words_;
+  int64_t row_words_, slot_words_;
 };
 
 }  // namespace headrace::channels

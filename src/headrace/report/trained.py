@@ -7,8 +7,11 @@ and both in turn, as training does it. The estimate knows the first two, the run
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from time import perf_counter
+
+import jax
 
 from headrace.collect.base import Request
 from headrace.collect.rungs import rung_class
@@ -16,7 +19,6 @@ from headrace.errors import HeadraceError
 from headrace.interrupt import Interrupts
 from headrace.learn.ppo import Ppo
 from headrace.report.impact import generation_share, run_speedup
-from headrace.report.measure import measure
 from headrace.train.serial import SerialTrainer, library_of
 
 
@@ -62,7 +64,6 @@ def train_with(
         raise HeadraceError(f"the {rung} rung takes no policy")
     acting = algorithm.acting(algorithm.init(0))
     acts = replace(request, policy=algorithm.policy(library))
-    generation, _ = measure(rung, acts, seconds, repeats, interrupts, acting)
     trainer = SerialTrainer(
         algorithm,
         request.spec,
@@ -74,16 +75,29 @@ def train_with(
         threads=request.threads,
         workers=request.workers,
     )
-    try:
-        trainer.advance(2)
-        times: list[float] = []
+
+    def generate(batches: int) -> float:
+        """Seconds of each; a batch that nobody learns from."""
+        start = perf_counter()
+        for _ in range(batches):
+            jax.block_until_ready(source.collect(acting).reward)
+        return (perf_counter() - start) / batches
+
+    def train(iterations: int) -> float:
+        start = perf_counter()
+        trainer.advance(iterations)
+        return (perf_counter() - start) / iterations
+
+    with closing(trainer), kind(acts) as source:
+        generate(2)
+        train(1)
+        once = max(train(1), 1e-9)
+        count = max(round(seconds / repeats / once), 1)
+        alone, both = [], []
         begin = perf_counter()
-        while len(times) < 2 or (len(times) < repeats and perf_counter() - begin < seconds):
+        # In turn: what a step costs depends on how far the episodes are.
+        while len(both) < 3 or (len(both) < repeats and perf_counter() - begin < 2 * seconds):
             interrupts.check()
-            start = perf_counter()
-            iterations = max(round(seconds / repeats / (generation.best_seconds + update)), 1)
-            trainer.advance(iterations)
-            times.append((perf_counter() - start) / iterations)
-    finally:
-        trainer.close()
-    return TrainedRung(rung, generation.best_seconds, update, min(times))
+            alone.append(generate(count))
+            both.append(train(count))
+    return TrainedRung(rung, min(alone), update, min(both))

@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from headrace.collect.channel import FAILED, Channel, Message, frame
 from headrace.collect.worker import end_with_parent, explain
@@ -55,8 +55,20 @@ class Wire:
 Work = Callable[[SharedMemory, Wire], None]
 
 
-def main(end: int, memory: int, lifeline: int, title: str) -> None:
-    """Do the work that is the first message. The numbers are inherited file descriptors."""
+def main(end: int, memory: int, lifeline: int, title: str) -> NoReturn:
+    """Do the work that is the first message. The numbers are inherited file descriptors.
+
+    The process ends with it: taking JAX apart would take a quarter of a second, which the
+    supervisor would have to wait.
+    """
+    failed = _work(end, memory, lifeline, title)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(failed)
+
+
+def _work(end: int, memory: int, lifeline: int, title: str) -> bool:
+    """Whether it failed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to answer
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for descriptor in (end, memory, lifeline):
@@ -68,7 +80,7 @@ def main(end: int, memory: int, lifeline: int, title: str) -> None:
     with contextlib.suppress(ConnectionError):
         first = line.channel.receive()
         if first is None:
-            return
+            return False
         try:
             work: Work = pickle.loads(first.payload)
             work(SharedMemory(memory), line)
@@ -76,7 +88,8 @@ def main(end: int, memory: int, lifeline: int, title: str) -> None:
             traceback.print_exc()
             ours = isinstance(error, HeadraceError)
             line.tell(FAILED, (ours, explain(error)))
-            sys.exit(1)
+            return True
+    return False
 
 
 def end_with_the_supervisor(lifeline: int) -> None:

@@ -40,7 +40,10 @@ class Member:
     """For a life: 0 the first time."""
     line: counters.Line | None
     """Where it beats; None where it does not."""
-    one_thread: bool = True
+    threads: int | None = 1
+    """That its libraries may use; None: as many as they like."""
+    on: set[int] | None = None
+    """The processors that it may run on; None: all."""
     nice: int = 0
     vital: bool = False
     """Whether the run ends with it."""
@@ -93,6 +96,8 @@ class Crew:
         self._after_death, self._say = after_death, say
         self.members: list[Member] = []
         self.restarts = 0
+        self._last_words: list[tuple[Member, Message]] = []
+        """Of those that have ended: told after `messages` had looked."""
         (folder / LOGS).mkdir(exist_ok=True)
 
     def start(self, member: Member) -> None:
@@ -110,21 +115,27 @@ class Crew:
             member.work(member.lives),
             self._memory,
             log,
-            one_thread=member.one_thread,
+            threads=member.threads,
+            on=member.on,
             nice=member.nice,
         )
         member.lives += 1
 
     def messages(self) -> Iterator[tuple[Member, Message]]:
         """What has arrived from all."""
+        while self._last_words:
+            yield self._last_words.pop(0)
         for member in self.members:
-            if member.process is None:
-                continue
-            for message in member.process.messages():
-                if message.kind == FAILED:
-                    member.blames_user, member.failure = message.payload
-                else:
-                    yield member, message
+            if member.process is not None:
+                yield from self._told(member, member.process)
+
+    @staticmethod
+    def _told(member: Member, process: Process) -> Iterator[tuple[Member, Message]]:
+        for message in process.messages():
+            if message.kind == FAILED:
+                member.blames_user, member.failure = message.payload
+            else:
+                yield member, message
 
     def look_after(self) -> None:
         """Restart whoever needs it; raise where the run cannot go on. After `messages`."""
@@ -139,9 +150,7 @@ class Crew:
                     process.kill()
                     ending = f"silent for {silence:.0f} s: taken for hung, and killed"
             if ending is not None:
-                for message in process.messages():
-                    if message.kind == FAILED:
-                        member.blames_user, member.failure = message.payload
+                self._last_words += self._told(member, process)
                 process.close()
                 self._ended(member, process, ending)
 

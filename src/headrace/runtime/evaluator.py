@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The evaluator's process: how good the newest weights are, in environments of its own.
 
-It plays without exploring, keeps the best policy as the run's model, and tells the supervisor. It
-takes weights that nobody else has to wait for, and rests between evaluations for as long as it
-takes to be busy no more than its share of a processor, but for a moment at the beginning: a short
-run is to see its end. It needs no JAX.
+It plays without exploring, keeps the best policy as the run's model, and tells the supervisor;
+every so often it films the agent. It takes weights that nobody else has to wait for, and rests
+between evaluations for as long as it takes to be busy no more than its share of a processor, but
+for a moment at the beginning: a short run is to see its end. It needs no JAX.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,20 +22,21 @@ import numpy as np
 from headrace.learn.algorithm import Acting, Algorithm
 from headrace.policy import Policy
 from headrace.runtime import counters
+from headrace.runtime.camera import Camera
 from headrace.runtime.child import EVALUATED, SAY, Wire
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.sampler import beating
 from headrace.runtime.shared import SharedMemory
-from headrace.train.evaluate import evaluate
+from headrace.train.evaluate import evaluate, proven
 from headrace.train.model import save_model
 from headrace.train.session import EVALUATION_SEED
 
 NEWEST = "newest"
 """Where in the run folder the policy is that was evaluated last; the folder itself has the best."""
-_PROOF = 4
-"""Times as many episodes are played by a policy that reached what it was to reach."""
-_SHARE, _CREDIT_S = 0.25, 1.0
-"""Of one processor, at most, over time; and seconds of work beyond that."""
+_PROOF = 5
+"""Times as many episodes, at most, are played by a policy that reached what it was to reach."""
+_CREDIT_S = 1.0
+"""Of work beyond its share."""
 _NAP_S = 0.005
 _NEWEST_EVERY_S = 1.0
 
@@ -50,10 +52,12 @@ class Evaluator:
     def __call__(self, memory: SharedMemory, line: Wire) -> None:
         """Until told to stop."""
         channels = open_channels(memory, self.plan)
+        camera = Camera(self.plan, self.plan.algorithm(), lambda text: line.tell(SAY, text))
         with contextlib.suppress(_Stopped):
-            self._evaluate(channels, line)
+            self._evaluate(channels, line, camera)
+        camera.close()
 
-    def _evaluate(self, channels: Channels, line: Wire) -> None:
+    def _evaluate(self, channels: Channels, line: Wire, camera: Camera) -> None:
         """Again and again."""
         ours, weights = channels.counters.evaluator, channels.weights.reader()
         algorithm = self.plan.algorithm()
@@ -61,23 +65,26 @@ class Evaluator:
         played = _Beating(algorithm, ours, channels.counters.orders)
         best, next_at, newest_at = self.best, 0, 0.0
         busy, began = 0.0, time.monotonic()
-        camera = _Camera(self.plan, played, line)
         while not channels.counters.orders.get(counters.STOP):
             ours.beat()
             steps, now = channels.counters.sampled(), time.monotonic()
-            early = steps < next_at or busy > _CREDIT_S + _SHARE * (now - began)
+            allowed = _CREDIT_S + settings.evaluation_share * (now - began)
+            early = steps < next_at or busy > allowed
             if channels.counters.orders.get(counters.LAST):
                 early = False
             known = channels.weights.version == weights.version
             if known or early or not self._learnt(channels):
+                if camera.ready:
+                    camera.turn()
+                    busy += time.monotonic() - now
                 time.sleep(_NAP_S)
                 continue
             weights.refresh()
-            returns = self._returns(played, weights.params, settings.evaluation_episodes, 0)
-            if settings.until is not None and np.mean(returns) >= settings.until:
-                # The first of many evaluations to reach it is a lucky one: let it prove itself.
-                more = _PROOF * settings.evaluation_episodes
-                returns = np.concatenate([returns, self._returns(played, weights.params, more, 1)])
+            play = partial(self._returns, played, weights.params, settings.evaluation_episodes)
+            returns = play(0)
+            if settings.until is not None:
+                most = _PROOF * settings.evaluation_episodes
+                returns = proven(returns, settings.until, most, play)
             mean = float(np.mean(returns))
             found = {
                 "env_steps": self.steps_before + steps,
@@ -95,7 +102,7 @@ class Evaluator:
             ours.add(counters.STEPS, played.take_frames())
             ours.set(counters.VERSION, weights.version)
             line.tell(EVALUATED, found)
-            camera.film(weights.params, found)
+            camera.aim(weights.params, found["env_steps"])
             next_at = steps + settings.evaluation_every
             busy += time.monotonic() - now
 
@@ -126,32 +133,6 @@ class Evaluator:
     def _learnt(channels: Any) -> bool:
         """Whether there is anything that the first weights did not have."""
         return channels.counters.learner.get(counters.UPDATES) > 0
-
-
-class _Camera:
-    """Films the agent every so often; an environment that cannot be drawn is said to be so once."""
-
-    def __init__(self, plan: Plan, played: _Beating, line: Wire):
-        self._plan, self._played, self._line = plan, played, line
-        self._every = plan.settings.video_every
-        self._due = time.monotonic() + (self._every or 0.0)
-
-    def film(self, acting: Acting, found: dict[str, Any]) -> None:
-        """If it is time."""
-        if self._every is None or time.monotonic() < self._due:
-            return
-        from headrace.train.model import TrainedPolicy
-        from headrace.train.video import VIDEOS, film, write_gif
-
-        path = self._plan.folder / VIDEOS / f"step-{found['env_steps']:014}.gif"
-        policy = TrainedPolicy(self._played, acting, {})  # pyright: ignore[reportArgumentType]
-        try:
-            path.parent.mkdir(exist_ok=True)
-            write_gif(path, film(policy, self._plan.played))
-        except Exception as error:  # drawing is other people's code
-            self._line.tell(SAY, f"no videos: {error}")
-            self._every = None
-        self._due = time.monotonic() + (self._every or 0.0)
 
 
 class _Stopped(Exception):  # noqa: N818 - it is none

@@ -44,7 +44,7 @@ class Feed(ABC):
 
     def __init__(self, plan: Plan, channels: Channels):
         self._plan, self._channels = plan, channels
-        self._free: queue.SimpleQueue[Experience] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Experience | None] = queue.SimpleQueue()
         self._ready: queue.SimpleQueue[Experience | BaseException] = queue.SimpleQueue()
         self._stopping = False
         self._thread = threading.Thread(target=self._gather, name="feed", daemon=True)
@@ -72,6 +72,7 @@ class Feed(ABC):
     def stop(self) -> None:
         """End the thread."""
         self._stopping = True
+        self._free.put(None)
         self._thread.join()
 
     @abstractmethod
@@ -85,11 +86,7 @@ class Feed(ABC):
     def _gather(self) -> None:
         number = 0
         try:
-            while not self._stopping:
-                try:
-                    experience = self._free.get(timeout=0.1)
-                except queue.Empty:
-                    continue
+            while (experience := self._free.get()) is not None:
                 experience.number = number
                 while not self._stopping and not self.fill(experience):
                     time.sleep(_NAP_S)

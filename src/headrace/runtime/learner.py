@@ -18,6 +18,7 @@ import numpy as np
 from headrace.errors import HeadraceError
 from headrace.runtime import counters
 from headrace.runtime.child import LEARNT, SAVE, SAVED, STOP, Wire
+from headrace.runtime.machine import divided, keep_to
 from headrace.runtime.plan import Channels, Plan, open_channels
 from headrace.runtime.shared import SharedMemory
 from headrace.train import checkpoint, trees
@@ -100,6 +101,8 @@ class _Loop:
         self._feed.give_back(experience)
         self._require_finite(vector)
         self._channels.weights.publish(vector)
+        if self._done == 0:  # compiled, on all processors
+            self._keep_to_its_own()
         self._done += 1
         self._ours.add(counters.UPDATES, self._made)
         self._ours.add(counters.FRAMES, self._frames)
@@ -107,6 +110,11 @@ class _Loop:
         if self._rollouts is not None:
             self._ours.set(counters.DROPPED, self._rollouts.dropped)
         self._tell(result.metrics)
+
+    def _keep_to_its_own(self) -> None:
+        own, _ = divided(self._settings.learner_threads)
+        if own is not None:
+            keep_to(own)
 
     @property
     def _made(self) -> int:

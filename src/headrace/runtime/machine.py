@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import time
@@ -37,6 +38,27 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def divided(learner_threads: int | None) -> tuple[set[int] | None, set[int] | None]:
+    """Processors for the learner, and for the samplers; None where both may use all.
+
+    The system's scheduler would put two processes that wake each other on one processor, and leave
+    it at that for seconds.
+    """
+    if learner_threads is None or not hasattr(os, "sched_getaffinity"):
+        return None, None
+    usable = sorted(os.sched_getaffinity(0))
+    if learner_threads >= len(usable):
+        return None, None
+    return set(usable[:learner_threads]), set(usable[learner_threads:])
+
+
+def keep_to(processors: set[int]) -> None:
+    """All threads of this process run on these from now on."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread.name), processors)
 
 
 def processor_name() -> str:

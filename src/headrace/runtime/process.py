@@ -7,6 +7,7 @@ as far as they have arrived.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -31,13 +32,32 @@ _PROGRAM = (
 _HEADER = struct.Struct("=cQ")
 
 
+def _limits(threads: int | None) -> dict[str, str]:
+    """What says so in the environment: to BLAS and OpenMP, and to XLA."""
+    if threads is None:
+        return {}
+    return dict.fromkeys((*ONE_THREAD, "PJRT_NPROC"), str(threads))
+
+
 class Process:
     """One fresh interpreter, that runs nothing of the main script."""
 
     def __init__(
-        self, title: str, work: Work, memory: int, log: Path, *, one_thread: bool, nice: int = 0
+        self,
+        title: str,
+        work: Work,
+        memory: int,
+        log: Path,
+        *,
+        threads: int | None,
+        on: set[int] | None = None,
+        nice: int = 0,
     ):
-        """`memory` is the descriptor that it inherits; what it prints is appended to `log`."""
+        """`memory` is the descriptor that it inherits; what it prints is appended to `log`.
+
+        `threads` is how many its libraries may use, and `on` the processors that it may run on;
+        None: as many as they like, and all of ours.
+        """
         ours, theirs = socket.socketpair()
         theirs_alive, self._lifeline = os.pipe()
         inherited = (theirs.fileno(), memory, theirs_alive)
@@ -51,7 +71,7 @@ class Process:
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=file,
-                    env=os.environ | (ONE_THREAD if one_thread else {}),
+                    env=os.environ | _limits(threads),
                 )
         except BaseException:
             ours.close()
@@ -62,6 +82,8 @@ class Process:
             os.close(theirs_alive)
         self._end = ours
         self._arrived = bytearray()
+        if on is not None:
+            os.sched_setaffinity(self.pid, on)
         if nice:
             os.setpriority(os.PRIO_PROCESS, self.pid, nice)
         self.send(JOB, pickled(work))
@@ -73,14 +95,13 @@ class Process:
 
     def send(self, kind: bytes, payload: Any = None) -> None:
         """A message; one to a process that has ended is lost, which is seen soon enough."""
-        try:
-            self._end.sendall(frame(kind, payload))
-        except (BrokenPipeError, ConnectionResetError):
-            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            if self._end.fileno() >= 0:
+                self._end.sendall(frame(kind, payload))
 
     def messages(self) -> Iterator[Message]:
-        """Those that have arrived."""
-        while True:
+        """Those that have arrived; none once it is closed."""
+        while self._end.fileno() >= 0:
             try:
                 part = self._end.recv(1 << 20, socket.MSG_DONTWAIT)
             except (BlockingIOError, ConnectionResetError):
@@ -108,7 +129,7 @@ class Process:
         return f"killed by {names.get(-code, f'signal {-code}')}"
 
     def kill(self) -> None:
-        """End it now, and wait until it has."""
+        """End it now, and wait until it has. What it told can still be read, until `close`."""
         self._process.kill()
         self._process.wait()
 
@@ -121,8 +142,12 @@ class Process:
         return True
 
     def close(self) -> None:
-        """Release what the supervisor holds of it, once it has ended."""
+        """Release what the supervisor holds of it, once it has ended. May be called again.
+
+        A number that is closed twice may by then be another file's: whatever interrupts this, it
+        is closed once.
+        """
         self._end.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)

@@ -24,7 +24,7 @@ from headrace.runtime.child import EPISODES, EVALUATED, LEARNT, SAVE, SAVED, SAY
 from headrace.runtime.crew import Crew, Member
 from headrace.runtime.evaluator import Evaluator
 from headrace.runtime.learner import Learner
-from headrace.runtime.machine import Usage
+from headrace.runtime.machine import Usage, divided
 from headrace.runtime.plan import Plan, open_channels
 from headrace.runtime.sampler import Sampler
 from headrace.runtime.shared import SharedMemory
@@ -102,9 +102,17 @@ class Supervisor:
     def _start(self) -> None:
         plan, counted = self._plan, self.channels.counters
         before = self._books.before
+        _, samplers = divided(plan.settings.learner_threads)
         learner = Learner(plan, self._checkpoint, (before.updates, before.update_frames))
         self.crew.start(
-            Member("learner", 0, lambda _: learner, counted.learner, one_thread=False, vital=True)
+            Member(
+                "learner",
+                0,
+                lambda _: learner,
+                counted.learner,
+                threads=plan.settings.learner_threads,
+                vital=True,
+            )
         )
         for index in range(plan.samplers):
             self.crew.start(
@@ -113,6 +121,7 @@ class Supervisor:
                     index,
                     lambda life, index=index: Sampler(plan, index, self._books.lives + life),
                     counted.samplers[index],
+                    on=samplers,
                 )
             )
         if plan.settings.evaluator:

@@ -98,7 +98,7 @@ class Updater:
             UpdateTrials(plan),
             self._memory.descriptor,
             log,
-            one_thread=False,
+            threads=plan.settings.learner_threads,
         )
 
     def ready(self) -> None:
@@ -150,7 +150,7 @@ class Samplers:
                 Sampler(self._plan, index),
                 self._memory.descriptor,
                 plan.folder / "tuner.log",
-                one_thread=True,
+                threads=1,
             )
             for index in range(plan.samplers)
         ]

@@ -226,10 +226,16 @@ class _Search:
                 better = _fitting(batch, rate)
                 if not self._settings.updates_per_dispatch and better > 2 * updates:
                     trial = self._updates(updater, running, samplers, envs, batch, better)
+                if best is not None and _pays(best, over=trial):
+                    # Or had the machine something else to do just then? Both again, in turn.
+                    both = (best.batch_size, best.updates), (batch, trial.updates)
+                    best, trial = (
+                        self._updates(updater, running, samplers, envs, *one) for one in both
+                    )
+                    if _pays(best, over=trial):
+                        break
                 if best is None or (trial.frames or 0) > (best.frames or 0):
                     best = trial
-                elif (trial.frames or 0) * _PAYS < (best.frames or 0):
-                    break
                 batch = largest if batch < largest < 2 * batch else 2 * batch
             # Steps are counted as they are handed over: one round of them may be under way.
             steps = running.channels.counters.sampled() - before + plan.iteration
@@ -255,6 +261,11 @@ class _Search:
         return trial
 
 
+def _pays(trial: Trial, *, over: Trial) -> bool:
+    """Whether it makes more frames, by more than measurements differ."""
+    return (trial.frames or 0) > _PAYS * (over.frames or 0)
+
+
 def _fitting(batch: int, frames: float) -> int:
     """Updates that a dispatch has time for: a power of two; few where nothing is known yet."""
     if not frames:
@@ -273,7 +284,8 @@ def _key(plan: Plan) -> str:
     """All that the choice hangs on."""
     settings = plan.settings
     names = ("samplers", "envs_per_sampler", "updates_per_dispatch", "sampling_rate",
-             "largest_batch", "num_envs", "steps", "actor_device", "critic_device")  # fmt: skip
+             "largest_batch", "num_envs", "steps", "learner_threads", "actor_device",
+             "critic_device")  # fmt: skip
     told = {
         "format": FORMAT,
         "machine": [processor_name(), processors()],

@@ -57,6 +57,9 @@ class Settings:
     """Asynchronous: processes that make experience; measured where it is not given."""
     envs_per_sampler: int | None = None
     """Asynchronous: environments in each of them; measured where it is not given."""
+    learner_threads: int | None = None
+    """Asynchronous: threads of the learner's programs; by default one for each processor. If fewer,
+    samplers have the other processors to themselves; for small networks one is enough."""
     updates_per_dispatch: int | None = None
     """Asynchronous, off-policy: updates in one call of the learner's program."""
     replay_ratio: float | None = None
@@ -76,10 +79,14 @@ class Settings:
     """Asynchronous: samplers and learner wait for each other, as in serial training."""
     evaluator: bool = True
     """Asynchronous: whether there is a process that evaluates."""
+    evaluation_share: float = 0.25
+    """Asynchronous: the part of its time that the evaluator may be busy. A small one keeps it out
+    of the others' way; with a large one a run that has reached its target ends sooner."""
     view: bool = False
     """Asynchronous: whether there is a page on this machine that shows the run as it goes on."""
-    video_every: float | None = 600.0
-    """Asynchronous: seconds between videos of the agent, where its environment draws itself."""
+    video_every: float | None = 300.0
+    """Asynchronous: seconds between videos of the agent, where its environment draws itself; the
+    first after a fifth of them. The last ten are kept. None: there are none."""
     silence_limit: float = 60.0
     """Asynchronous: seconds after which a process that says nothing is taken for hung."""
     failures_in_a_row: int = 5
@@ -95,7 +102,7 @@ class Settings:
         for name in ("num_envs", "steps", "total_steps", "evaluation_every",
                      "evaluation_episodes", "keep_checkpoints", "replay_size", "updates",
                      "learning_starts", "samplers", "envs_per_sampler", "updates_per_dispatch",
-                     "largest_batch", "failures_in_a_row"):  # fmt: skip
+                     "largest_batch", "failures_in_a_row", "learner_threads"):  # fmt: skip
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise HeadraceError(f"{name} is {value!r}; it must be a whole number of at least 1")
@@ -111,6 +118,10 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise HeadraceError(f"{name} is {value}; it must be more than 0")
+        if not 0 < self.evaluation_share <= 1:
+            raise HeadraceError(
+                f"evaluation_share is {self.evaluation_share}; it must be more than 0, at most 1"
+            )
         if not isinstance(self.staleness, int) or self.staleness < 0:
             raise HeadraceError(f"staleness is {self.staleness!r}; it must be 0 or more")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -17,6 +18,8 @@ LONGEST = 10_000
 _SIDE_BY_SIDE = 256
 _BYTES = 1 << 24
 """Of observations kept at a time."""
+_SURE = 2.0
+"""Standard errors that a mean must be above a target to be more than luck."""
 
 
 def evaluate(
@@ -58,6 +61,25 @@ def evaluate(
                 if len(returns[env]) < wanted[env]:
                     returns[env].append(float(total))
     return np.concatenate(returns)
+
+
+def proven(
+    returns: np.ndarray, until: float, most: int, more: Callable[[int], np.ndarray]
+) -> np.ndarray:
+    """These returns and, where their mean reaches a target that it may have reached by luck, more.
+
+    Of many policies, the first whose mean over a few episodes reaches a target is not yet one that
+    does so. `more(n)` plays as many again, for the n-th time; it is asked for as long as the mean
+    over all of them is neither below the target nor clearly above, and no further than to `most`
+    episodes.
+    """
+    parts, found = [returns], returns
+    while until <= found.mean() < until + _SURE * found.std() / len(found) ** 0.5:
+        if len(found) + len(returns) > most:
+            break
+        parts.append(more(len(parts)))
+        found = np.concatenate(parts)
+    return found
 
 
 def _rung(spec: EnvSpec) -> str:

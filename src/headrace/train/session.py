@@ -16,7 +16,7 @@ from headrace.errors import HeadraceError
 from headrace.learn.algorithm import Acting, Algorithm
 from headrace.train.algorithms import find_algorithm
 from headrace.train.config import RunConfig, Settings, config_from_json, environment, only, replaced
-from headrace.train.evaluate import evaluate
+from headrace.train.evaluate import evaluate, proven
 from headrace.train.run_folder import CONFIG, RunFolder, read_config
 from headrace.train.runner import Runner
 from headrace.train.trainer import Trainer
@@ -137,16 +137,21 @@ def _runner(
 def scored(algorithm: Algorithm, acting: Acting, played: EnvSpec, settings: Settings) -> np.ndarray:
     """The returns of an evaluation.
 
-    One that would end the run is made of several times as many episodes, where these are quick: of
-    many policies, the first whose mean over a few reaches a target is not yet one that does so.
+    One that would end the run is made of several times as many episodes: of many policies, the
+    first whose mean over a few reaches a target is not yet one that does so. Where episodes are
+    slow, no more are played than it takes to be sure.
     """
     episodes, seed = settings.evaluation_episodes, EVALUATION_SEED + settings.seed
-    returns = evaluate(algorithm, acting, played, episodes, seed)
-    slow = played.definitions == ("gym",)
-    if settings.until is None or returns.mean() < settings.until or slow:
+
+    def play(again: int, count: int = episodes) -> np.ndarray:
+        return evaluate(algorithm, acting, played, count, seed + again * EVALUATION_SEED)
+
+    returns = play(0)
+    if settings.until is None or returns.mean() < settings.until:
         return returns
-    more = evaluate(algorithm, acting, played, CONFIRMED_BY * episodes, seed + EVALUATION_SEED)
-    return np.concatenate([returns, more])
+    if played.definitions == ("gym",):
+        return proven(returns, settings.until, CONFIRMED_BY * episodes, play)
+    return np.concatenate([returns, play(1, CONFIRMED_BY * episodes)])
 
 
 def at_its_end(settings: Settings, meta: dict[str, Any]) -> bool:

@@ -34,22 +34,51 @@ class Film(NamedTuple):
     """Its return."""
 
 
-def film(policy: Act | None, spec: EnvSpec, seed: int = 0) -> Film:
-    """Play and draw an episode: about 25 pictures for each second that it lasts.
+class Filming:
+    """An episode under way, played and drawn one picture at a time: about 25 a second of it.
 
     A policy of None acts at random. An error says in one line why there is nothing to be seen.
     """
-    stage = Stage(spec, seed)
+
+    def __init__(self, policy: Act | None, spec: EnvSpec, seed: int = 0):
+        self._policy, self._stage = policy, Stage(spec, seed)
+        try:
+            self._every = max(1, round(self._stage.fps / _FPS))
+            self.frames = [_picture(self._stage)]
+        except BaseException:
+            self.close()
+            raise
+
+    def more(self) -> bool:
+        """Add the next picture; False where the episode, or what is filmed of it, has ended."""
+        stage = self._stage
+        if stage.ended or stage.steps >= _MOST_STEPS:
+            return False
+        stage.step(self._policy)
+        while stage.steps % self._every and not stage.ended:
+            stage.step(self._policy)
+        self.frames.append(_picture(stage))
+        return True
+
+    @property
+    def shown(self) -> Film:
+        """What there is of it."""
+        return Film(self.frames, self._stage.fps / self._every, self._stage.score)
+
+    def close(self) -> None:
+        """Release the environment."""
+        self._stage.close()
+
+
+def film(policy: Act | None, spec: EnvSpec, seed: int = 0) -> Film:
+    """Play and draw an episode to its end."""
+    filming = Filming(policy, spec, seed)
     try:
-        every = max(1, round(stage.fps / _FPS))
-        frames = [_picture(stage)]
-        while not stage.ended and stage.steps < _MOST_STEPS:
-            stage.step(policy)
-            if stage.steps % every == 0 or stage.ended:
-                frames.append(_picture(stage))
-        return Film(frames, stage.fps / every, stage.score)
+        while filming.more():
+            pass
+        return filming.shown
     finally:
-        stage.close()
+        filming.close()
 
 
 def write_gif(path: Path, shown: Film) -> None:
@@ -61,18 +90,17 @@ def write_gif(path: Path, shown: Film) -> None:
     write_whole(path, lambda file: first.save(file, "GIF", **options))
 
 
-def keep_video(folder: Path, policy: Act | None, spec: EnvSpec, env_steps: int) -> Path:
-    """Film what a run has learnt so far into its folder, where the last few are kept."""
-    shown = film(policy, spec)
+def keep_video(folder: Path, shown: Film, env_steps: int) -> Path:
+    """Into the folder of a run that has made so many steps, where the last few are kept."""
     place = folder / VIDEOS
+    path = place / f"step-{env_steps:014}.gif"
     try:
         place.mkdir(exist_ok=True)
-        for old in sorted(place.glob("step-*.gif"))[: 1 - KEPT]:
+        write_gif(path, shown)
+        for old in sorted(place.glob("step-*.gif"))[:-KEPT]:
             old.unlink(missing_ok=True)
     except OSError as error:
         raise HeadraceError(f"{place} cannot be written ({error.strerror})") from error
-    path = place / f"step-{env_steps:014}.gif"
-    write_gif(path, shown)
     return path
 
 

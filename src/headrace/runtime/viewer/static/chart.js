@@ -6,6 +6,8 @@ import { short, span } from "./format.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const STEPS = 0, SECONDS = 1, VALUE = 2;
+const FEW = 3;        // values that may lie outside of a chart, on either side
+const FAR = 4;        // heights of a chart by which they do
 
 function element(name, attributes, parent) {
   const made = document.createElementNS(NAMESPACE, name);
@@ -22,6 +24,16 @@ export function ticks(low, high, about) {
   const found = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
   return found;
+}
+
+/** From which value to which a chart goes: a few that lie far from all others do not flatten it. */
+export function extent(values) {
+  const sorted = Float64Array.from(values).sort();
+  const last = sorted.length - 1;
+  const few = last < 7 ? 0 : Math.min(FEW, Math.ceil(sorted.length / 20));
+  const [low, high] = [sorted[few], sorted[last - few]];
+  const far = FAR * Math.max(high - low, Math.abs(sorted[last >> 1]) / 2);
+  return [sorted.find((value) => value >= low - far), sorted.findLast((value) => value <= high + far)];
 }
 
 /** Ticks on a time axis, all in one unit: whole minutes and hours rather than hundreds of seconds. */
@@ -68,18 +80,24 @@ export class Chart {
     if (!shown.length || width < 40 || height < 20) { this.scale = null; return; }
     this.measure(shown, width, height);
     if (!this.bare) this.drawAxes();
-    for (const curve of shown) this.drawCurve(curve);
+    const { margin, w, h } = this.scale;
+    const id = `inside-${this.home.id || this.home.parentElement.id}`;
+    const clip = element("clipPath", { id }, element("defs", {}, this.svg));
+    element("rect", { x: margin.left - 4, y: margin.top - 1, width: w + 8, height: h + 2 }, clip);
+    const inside = element("g", { "clip-path": `url(#${id})` }, this.svg);
+    for (const curve of shown) this.drawCurve(curve, inside);
+    if (!this.bare) for (const curve of shown) this.drawOutside(curve);
     this.cursor = element("line", { class: "cursor", visibility: "hidden" }, this.svg);
   }
 
   measure(shown, width, height) {
     let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (const { points, spread } of shown)
-      points.forEach((point, i) => {
-        const around = spread?.[i]?.[VALUE] ?? 0;
-        left = Math.min(left, point[this.axis]); right = Math.max(right, point[this.axis]);
-        low = Math.min(low, point[VALUE] - around); high = Math.max(high, point[VALUE] + around);
-      });
+    for (const { points, spread } of shown) {
+      const around = points.map((_, i) => spread?.[i]?.[VALUE] ?? 0);
+      left = Math.min(left, points[0][this.axis]); right = Math.max(right, points.at(-1)[this.axis]);
+      low = Math.min(low, extent(points.map((point, i) => point[VALUE] - around[i]))[0]);
+      high = Math.max(high, extent(points.map((point, i) => point[VALUE] + around[i]))[1]);
+    }
     if (this.limit) [low, high] = [Math.min(low, this.limit.value), Math.max(high, this.limit.value)];
     if (this.zero) low = Math.min(0, low);
     if (!this.bare) left = Math.min(left, 0);
@@ -115,22 +133,39 @@ export class Chart {
     }
   }
 
-  drawCurve({ points, color, style = "", spread }) {
+  /** Arrows at the edge for values beyond it; the farthest says how far. */
+  drawOutside({ points, color }) {
+    const { low, high, margin, w, h, x } = this.scale;
+    for (const [beyond, edge, way] of [[(value) => value - high, margin.top, 1], [(value) => low - value, margin.top + h, -1]]) {
+      const out = points.filter((point) => beyond(point[VALUE]) > 0);
+      for (const point of out) {
+        const at = x(point[this.axis]);
+        element("path", { class: "outside", fill: color, d: `M${at},${edge}l-5,${8 * way}h10Z` }, this.svg);
+      }
+      if (!out.length) continue;
+      const farthest = out.reduce((a, b) => (beyond(b[VALUE]) > beyond(a[VALUE]) ? b : a));
+      const at = x(farthest[this.axis]), right = at > margin.left + w - 70;
+      const place = { class: "outside", x: at + (right ? -9 : 9), y: edge + (way > 0 ? 9 : -2), "text-anchor": right ? "end" : "start" };
+      element("text", place, this.svg).textContent = this.format(farthest[VALUE]);
+    }
+  }
+
+  drawCurve({ points, color, style = "", spread }, home) {
     const { x, y, margin, h } = this.scale;
     if (spread?.length === points.length && points.length > 1) {
       const edge = (side) => points.map((point, i) => `${x(point[this.axis]).toFixed(1)},${y(point[VALUE] + side * spread[i][VALUE]).toFixed(1)}`);
-      element("path", { class: "area", fill: color, d: `M${[...edge(1), ...edge(-1).reverse()].join("L")}Z` }, this.svg);
+      element("path", { class: "area", fill: color, d: `M${[...edge(1), ...edge(-1).reverse()].join("L")}Z` }, home);
     }
     const at = (point) => `${x(point[this.axis]).toFixed(1)},${y(point[VALUE]).toFixed(1)}`;
     const path = `M${points.map(at).join("L")}`;
     if (style.includes("area")) {
       const [first, last] = [points[0], points.at(-1)].map((point) => x(point[this.axis]).toFixed(1));
-      element("path", { class: "area", fill: color, d: `${path}L${last},${margin.top + h}L${first},${margin.top + h}Z` }, this.svg);
+      element("path", { class: "area", fill: color, d: `${path}L${last},${margin.top + h}L${first},${margin.top + h}Z` }, home);
     }
-    element("path", { class: style.includes("thin") ? "line thin" : "line", stroke: color, d: path }, this.svg);
+    element("path", { class: style.includes("thin") ? "line thin" : "line", stroke: color, d: path }, home);
     if ((style.includes("dots") && points.length < 120) || points.length === 1)
       for (const point of points)
-        element("circle", { cx: x(point[this.axis]), cy: y(point[VALUE]), r: 3, fill: color }, this.svg);
+        element("circle", { cx: x(point[this.axis]), cy: y(point[VALUE]), r: 3, fill: color }, home);
   }
 
   drawLegend(shown) {
