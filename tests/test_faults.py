@@ -205,7 +205,7 @@ def test_an_environment_that_hangs_is_killed_and_restarted(tmp_path):
 def test_what_a_killed_process_told_is_read_and_its_files_are_closed_once(tmp_path):
     memory = SharedMemory()
     process = Process("headrace test", _tell_and_hang, memory.descriptor, tmp_path / "log",
-                      one_thread=True)  # fmt: skip
+                      threads=1)  # fmt: skip
     descriptors = process._end.fileno(), process._lifeline
     while not (tmp_path / "log").read_bytes():
         time.sleep(0.01)
