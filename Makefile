@@ -23,8 +23,9 @@ demo: $(VENV)/installed
 
 test: test-native test-python
 
+# Tests compile many programs and run little of each: XLA need not optimise them.
 test-python: $(VENV)/installed-dev check-browser
-	$(BIN)/python -m pytest -m "not slow"
+	XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
